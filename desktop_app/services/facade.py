@@ -1,0 +1,106 @@
+"""What a window may see and do: the protocol between ``ui`` and everything below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from desktop_app.core.clock import SessionClock
+    from desktop_app.core.events import EventQueue
+    from desktop_app.core.forecasts import Alert, Estimate, Forecast
+    from desktop_app.core.steps import MemoryStats, RunStatus
+    from desktop_app.core.store import Cell, Store
+    from desktop_app.core.telemetry import Card, ProcessSample, Reading, Reason, SelfCost
+    from desktop_app.training.config import RunConfig
+
+
+class EstimateState(StrEnum):
+    NONE = "none"
+    WORKING = "working"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateStatus:
+    """The newest estimate. While ``WORKING`` the last answer stays beside it; ``error`` is one line for ``FAILED``."""
+
+    state: EstimateState
+    estimate: Estimate | None = None
+    config: RunConfig | None = None
+    error_code: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryStatus:
+    """Whether the cards can be read; ``reason`` and ``detail`` say why not. ``lost`` maps a UUID to its reason."""
+
+    reason: Reason | None = None
+    detail: str = ""
+    lost: Mapping[str, Reason] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeOffer:
+    """A run that did not end well and has a checkpoint."""
+
+    session_path: Path
+    checkpoint_path: Path
+    run_name: str
+    step: int
+    epoch: int
+    ended_wall_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A condition of the program itself that stays until it is over: recorder cannot write, disk full, …"""
+
+    code: str
+    message: str
+    level: str = "warning"
+
+
+class Workspace(Protocol):
+    """One open workplace. All reads are cheap and thread-safe; a reader pulls what is new since its own version."""
+
+    clock: SessionClock
+    store: Store
+    events: EventQueue
+    cards: Cell[tuple[Card, ...]]
+    card_uuid: Cell[str | None]  # the card of the run
+    readings: Cell[Mapping[str, Mapping[str, Reading]]]  # uuid -> field -> newest reading with its reason
+    processes: Cell[Mapping[str, tuple[ProcessSample, ...]]]
+    telemetry: Cell[TelemetryStatus]
+    run: Cell[RunStatus]
+    run_config: Cell[RunConfig]  # of the active or last run; defaults before one
+    memory: Cell[MemoryStats | None]  # newest allocator statistics of the run
+    estimate: Cell[EstimateStatus]
+    forecast: Cell[Forecast | None]
+    alerts: Cell[tuple[Alert, ...]]  # all of this run, newest last; an open one has cleared_t_s None
+    ignored_alerts: Cell[frozenset[int]]
+    cost: Cell[SelfCost]
+    notices: Cell[tuple[Notice, ...]]
+    resume_offer: Cell[ResumeOffer | None]
+
+    def request_estimate(self, config: RunConfig) -> None:
+        """Start estimating; returns at once, the newest request wins."""
+
+    def start(self, config: RunConfig, *, resume_from: Path | None = None) -> None:
+        """Start a run; returns at once. Errors appear in ``run`` as FAILED with a code and one line."""
+
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def stop(self, *, save: bool = True) -> None: ...
+    def save_checkpoint(self) -> None: ...
+    def ignore_alert(self, alert_id: int) -> None: ...
+    def dismiss_resume_offer(self) -> None: ...
+    def select_card(self, uuid: str) -> None: ...
+    def set_sampling_hz(self, hz: float) -> None: ...
+    def note_frame(self, seconds: float) -> None:
+        """The window reports the cost of one frame, for the status bar and the benchmark."""
