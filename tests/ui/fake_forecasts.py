@@ -1,0 +1,176 @@
+"""Estimates, forecasts and alerts of ``FakeWorkspace``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from desktop_app.core.forecasts import Alert, AlertSeverity, Cause, Estimate, Forecast, Lever, Quantiles, Verdict
+from desktop_app.core.steps import Phase
+from desktop_app.core.units import GIB
+from desktop_app.services.facade import EstimateState, EstimateStatus
+from desktop_app.training.config import RunConfig
+from tests.ui.fake_data import (
+    CATEGORIES,
+    CONTEXT_BYTES,
+    IDLE_BYTES,
+    LEAK_BYTES_PER_STEP,
+    LEAK_STEPS,
+    NOW_STEP,
+    OTHERS_BYTES,
+    WITHOUT_CARD,
+    FakeState,
+    device_bytes,
+)
+
+
+def estimate_status(state: FakeState, config: RunConfig) -> EstimateStatus:
+    if state is FakeState.NOTHING:
+        return EstimateStatus(EstimateState.NONE)
+    if state is FakeState.ESTIMATING:
+        return EstimateStatus(EstimateState.WORKING, config=config)
+    if state is FakeState.ESTIMATE_FAILED:
+        error = "The folder /data/pictures holds one class only: a classifier needs two."
+        return EstimateStatus(EstimateState.FAILED, config=config, error_code="data.one_class", error=error)
+    if state in WITHOUT_CARD:
+        return EstimateStatus(EstimateState.NONE)
+    answer = ready_estimate()
+    if state is FakeState.TOO_BIG:
+        too_big = Quantiles(p50=int(7.9 * GIB), p90=int(8.3 * GIB), p95=int(8.5 * GIB))
+        answer = dataclasses.replace(
+            answer,
+            device_peak_bytes=too_big,
+            verdict=Verdict.DOES_NOT_FIT,
+            fits_probability=0.0,
+            batch_size=512,
+            largest_batch=312,
+        )
+    return EstimateStatus(EstimateState.READY, estimate=answer, config=config)
+
+
+def ready_estimate() -> Estimate:
+    device = Quantiles(p50=int(4.31 * GIB), p90=int(4.5 * GIB), p95=int(4.6 * GIB))
+    return Estimate(
+        live_peak_bytes=Quantiles(p50=int(3.6 * GIB), p90=int(3.62 * GIB), p95=int(3.65 * GIB)),
+        reserved_peak_bytes=Quantiles(p50=int(3.83 * GIB), p90=int(3.9 * GIB), p95=int(3.95 * GIB)),
+        device_peak_bytes=device,
+        capacity_bytes=6 * GIB,
+        others_bytes=OTHERS_BYTES,
+        fits_probability=0.99,
+        verdict=Verdict.FITS,
+        batch_size=64,
+        largest_batch=88,
+        peak_phase=Phase.BACKWARD,
+        phases={
+            Phase.BUILD: int(0.94 * GIB),
+            Phase.FORWARD: int(3.9 * GIB),
+            Phase.BACKWARD: int(4.31 * GIB),
+            Phase.OPTIMIZER: int(3.4 * GIB),
+        },
+        categories=CATEGORIES,
+        context_bytes=CONTEXT_BYTES,
+        idle_bytes=IDLE_BYTES,
+        optimizer_demand_bytes=int(1.1 * GIB),
+        rung="replay",
+        seconds=0.8,
+        levers=(
+            Lever("batch_accumulate", {"batch_size": 48, "accumulation": 2}, int(0.34 * GIB), int(3.97 * GIB)),
+            Lever("bf16", {"precision": "bf16"}, int(0.61 * GIB), int(3.70 * GIB)),
+            Lever("sgd", {"optimizer": "sgd"}, int(0.78 * GIB), int(3.53 * GIB)),
+            Lever("no_foreach", {"foreach": False}, int(0.52 * GIB), int(3.79 * GIB)),
+        ),
+    )
+
+
+def leak_evidence() -> dict[str, float]:
+    return {"slope_bytes_per_step": float(LEAK_BYTES_PER_STEP), "steps": float(LEAK_STEPS)}
+
+
+def leak_forecast(now_s: float) -> Forecast:
+    return Forecast(
+        t_s=now_s,
+        step=NOW_STEP,
+        device_bytes=device_bytes(FakeState.LEAK, NOW_STEP),
+        capacity_bytes=6 * GIB,
+        p_oom={1: 0.0, 10: 0.01, 100: 0.22},
+        p_oom_run=0.97,
+        cause=Cause.LEAK,
+        cause_share=0.98,
+        severity=AlertSeverity.LIKELY,
+        eta_steps=160.0,
+        eta_steps_low=136.0,
+        eta_steps_high=200.0,
+        eta_s=200.0,
+        eta_low_s=170.0,
+        eta_high_s=250.0,
+        flood_low_bytes=int(6.2 * GIB),
+        flood_high_bytes=int(6.5 * GIB),
+        evidence=leak_evidence(),
+    )
+
+
+def leak_alert(t_s: float) -> Alert:
+    return Alert(
+        alert_id=1,
+        t_s=t_s,
+        step=NOW_STEP - 48,
+        cause=Cause.LEAK,
+        severity=AlertSeverity.LIKELY,
+        eta_steps=208.0,
+        eta_steps_low=136.0,
+        eta_steps_high=200.0,
+        eta_s=260.0,
+        eta_low_s=170.0,
+        eta_high_s=250.0,
+        evidence=leak_evidence(),
+        action="save_and_pause",
+    )
+
+
+def first_step_forecast(now_s: float) -> Forecast:
+    return Forecast(
+        t_s=now_s,
+        step=1,
+        device_bytes=int(4.9 * GIB),
+        capacity_bytes=6 * GIB,
+        p_oom={1: 0.96, 10: 0.97, 100: 0.97},
+        p_oom_run=0.97,
+        cause=Cause.FIRST_OPTIMIZER_STEP,
+        cause_share=1.0,
+        severity=AlertSeverity.IMMINENT,
+        eta_steps=0.0,
+        eta_s=0.0,
+        flood_low_bytes=int(6.9 * GIB),
+        flood_high_bytes=int(7.1 * GIB),
+        evidence={"demand_bytes": 2.1 * GIB, "headroom_bytes": 1.1 * GIB},
+    )
+
+
+def first_step_alert(now_s: float) -> Alert:
+    return Alert(
+        alert_id=1,
+        t_s=now_s,
+        step=1,
+        cause=Cause.FIRST_OPTIMIZER_STEP,
+        severity=AlertSeverity.IMMINENT,
+        eta_steps=0.0,
+        eta_steps_low=0.0,
+        eta_steps_high=0.0,
+        eta_s=0.0,
+        eta_low_s=0.0,
+        eta_high_s=0.0,
+        evidence={"demand_bytes": 2.1 * GIB, "headroom_bytes": 1.1 * GIB},
+        action="reduce_batch",
+    )
+
+
+def calm_forecast(now_s: float, step: int) -> Forecast:
+    return Forecast(
+        t_s=now_s,
+        step=step,
+        device_bytes=device_bytes(FakeState.HEALTHY, step),
+        capacity_bytes=6 * GIB,
+        p_oom={1: 0.0, 10: 0.0, 100: 0.001},
+        p_oom_run=0.002,
+        flood_low_bytes=int(4.56 * GIB),
+        flood_high_bytes=int(4.62 * GIB),
+    )
