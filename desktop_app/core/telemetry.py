@@ -26,6 +26,14 @@ class Reason(StrEnum):
     UNKNOWN_ERROR = "unknown_error"
 
 
+class EnergySource(StrEnum):
+    """Where ``energy_j`` comes from."""
+
+    COUNTER = "counter"  # the driver's own counter
+    INTEGRAL = "integral"  # power over time, gaps excluded
+    MODEL = "model"  # the simulated card
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One field of one card: a value, or ``None`` with the reason. Never 0 or the last value in its place."""
@@ -101,6 +109,7 @@ class Card:
     driver_version: str | None = None
     cuda_driver_version: str | None = None
     vbios_version: str | None = None
+    energy_source: EnergySource | None = None
     reasons: Mapping[str, Reason] = field(default_factory=dict)
 
     @property

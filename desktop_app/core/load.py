@@ -1,0 +1,105 @@
+"""Where a training and the simulated card it runs on meet: memory held, and time spent computing."""
+
+from __future__ import annotations
+
+import threading
+
+
+class CardLoad:
+    """What a training does to its card. The trainer thread writes, the sampler thread reads; all calls are safe.
+
+    Times are session seconds (``SessionClock.now_s``); sizes are bytes. ``begin_busy`` and ``end_busy`` enclose the
+    time inside micro-steps; between them the trainer waits for data or control.
+    """
+
+    def __init__(self, *, t_s: float = 0.0) -> None:
+        self._lock = threading.Lock()
+        self._reserved_bytes = 0
+        self._outside_bytes = 0
+        self._others_bytes = 0
+        self._busy_since_s: float | None = None
+        self._busy_s = 0.0  # finished busy time since the last take
+        self._taken_s = t_s
+        self._last_duty = 0.0
+
+    def set_memory(self, *, reserved_bytes: int, outside_bytes: int) -> None:
+        """What the training holds: its caching allocator's reserve, and context and handles outside it."""
+        if reserved_bytes < 0 or outside_bytes < 0:
+            raise ValueError("bytes held cannot be negative")
+        with self._lock:
+            self._reserved_bytes = reserved_bytes
+            self._outside_bytes = outside_bytes
+
+    def set_others(self, others_bytes: int) -> None:
+        """What other processes hold on the card."""
+        if others_bytes < 0:
+            raise ValueError("bytes held cannot be negative")
+        with self._lock:
+            self._others_bytes = others_bytes
+
+    def begin_busy(self, t_s: float) -> None:
+        """The trainer starts computing. Twice in a row is once."""
+        with self._lock:
+            if self._busy_since_s is None:
+                self._busy_since_s = max(t_s, self._taken_s)
+
+    def end_busy(self, t_s: float) -> None:
+        """The trainer stops computing. Without a beginning it says nothing."""
+        with self._lock:
+            if self._busy_since_s is not None:
+                self._busy_s += max(0.0, t_s - self._busy_since_s)
+                self._busy_since_s = None
+
+    def take_duty(self, now_s: float) -> float:
+        """Share of the time since the last take that was busy, in [0, 1], an unfinished interval included.
+
+        Asked again at the same moment, it repeats its last answer.
+        """
+        with self._lock:
+            elapsed_s = now_s - self._taken_s
+            if elapsed_s <= 0:
+                return self._last_duty
+            busy_s = self._busy_s
+            if self._busy_since_s is not None:
+                busy_s += max(0.0, now_s - self._busy_since_s)
+                self._busy_since_s = max(now_s, self._busy_since_s)
+            self._busy_s = 0.0
+            self._taken_s = now_s
+            self._last_duty = min(1.0, busy_s / elapsed_s)
+            return self._last_duty
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Held by the training's caching allocator."""
+        with self._lock:
+            return self._reserved_bytes
+
+    @property
+    def outside_bytes(self) -> int:
+        """Held by the training outside its allocator."""
+        with self._lock:
+            return self._outside_bytes
+
+    @property
+    def others_bytes(self) -> int:
+        """Held by other processes."""
+        with self._lock:
+            return self._others_bytes
+
+    @property
+    def process_bytes(self) -> int:
+        """Held by the training as the driver would book it on its process: reserved and outside."""
+        with self._lock:
+            return self._reserved_bytes + self._outside_bytes
+
+    @property
+    def used_bytes(self) -> int:
+        """Held on the card by all processes (what NVML calls used; the driver's own reserve is apart)."""
+        with self._lock:
+            return self._reserved_bytes + self._outside_bytes + self._others_bytes
+
+    @property
+    def busy(self) -> bool:
+        """The trainer is inside a micro-step now."""
+        with self._lock:
+            return self._busy_since_s is not None

@@ -1,0 +1,72 @@
+"""The border to a source of telemetry: NVML, the simulated card, later a replayed session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final, Protocol
+
+from desktop_app.core.errors import ExitCode, FloodmarkError
+from desktop_app.core.telemetry import Card, ProcessSample, Reading, Reason
+
+# Reasons that mean "this card cannot be read at all until it is opened again".
+OUTAGE_REASONS: Final = frozenset({Reason.GPU_LOST, Reason.NO_DRIVER, Reason.DRIVER_MISMATCH})
+
+
+class Advice(StrEnum):
+    """What the user can do about a missing backend; windows make the text."""
+
+    INSTALL_DRIVER = "install_driver"
+    LOAD_DRIVER = "load_driver"
+    RESTART_AFTER_UPDATE = "restart_after_update"
+    ALLOW_ACCESS = "allow_access"
+    CHECK_CARD = "check_card"
+    TRY_AGAIN = "try_again"
+
+
+class BackendUnavailable(FloodmarkError):  # noqa: N818  a state of the machine, not a fault of the program
+    """The whole backend cannot be read. ``reason`` is typed, ``detail`` is one technical English line."""
+
+    def __init__(self, reason: Reason, detail: str, advice_code: Advice) -> None:
+        super().__init__(
+            f"telemetry.{reason.value}",
+            detail,
+            exit_code=ExitCode.NO_DEVICE,
+            params={"advice": advice_code.value},
+        )
+        self.reason = reason
+        self.detail = detail
+        self.advice_code = advice_code
+
+
+class Backend(Protocol):
+    """Cards and their fields. One thread at a time; the sampler thread owns it once it runs.
+
+    ``open`` may be called again: while open it returns the same cards, after ``close`` it looks anew. Every ``read_*``
+    returns a reading for each field of its lane and raises ``BackendUnavailable`` only when nothing can be read.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def open(self) -> tuple[Card, ...]: ...
+
+    def read_fast(self, card: Card) -> Mapping[str, Reading]: ...
+
+    def read_slow(self, card: Card) -> Mapping[str, Reading]: ...
+
+    def processes(self, card: Card) -> tuple[ProcessSample, ...]: ...
+
+    def close(self) -> None: ...
+
+
+def missing(fields: Iterable[str], reason: Reason) -> dict[str, Reading]:
+    """The same absence for several fields."""
+    return {field: Reading(None, reason) for field in fields}
+
+
+def outage_reason(readings: Mapping[str, Reading]) -> Reason | None:
+    """The reason, when no field has a value and at least one says that the card is gone."""
+    if any(reading.value is not None for reading in readings.values()):
+        return None
+    return next((r.reason for r in readings.values() if r.reason in OUTAGE_REASONS), None)
