@@ -1,0 +1,1 @@
+"""Use cases without Qt: one session with its recorder, runs, estimates, demonstrations and diagnosis."""

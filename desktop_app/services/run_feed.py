@@ -1,0 +1,134 @@
+"""From the trainer into the store: steps, validation, run state, and the forecaster's food."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from desktop_app.core.events import Event, EventKind, EventQueue, Level
+from desktop_app.core.steps import (
+    STEP_COLUMNS,
+    VALIDATION_COLUMNS,
+    MemoryStats,
+    PhaseSample,
+    RunState,
+    RunStatus,
+    StepSample,
+    ValidationSample,
+)
+from desktop_app.core.store import Cell, Store
+
+_log = logging.getLogger(__name__)
+
+_NAN: Final = float("nan")
+
+
+class StepListener(Protocol):
+    """Who wants every step: the forecaster. Calls come in the trainer's thread and must be short."""
+
+    def observe_step(self, sample: StepSample) -> None: ...
+    def observe_phase_now(self, sample: PhaseSample) -> object: ...
+
+
+class RunFeed:
+    """The trainer's sink. Runs in: trainer thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        events: EventQueue,
+        *,
+        run: Cell[RunStatus],
+        memory: Cell[MemoryStats | None],
+        listener: StepListener,
+        complete_status: Callable[[RunStatus], RunStatus],
+    ) -> None:
+        self._steps = store.declare("steps", STEP_COLUMNS)
+        self._validation = store.declare("validation", VALIDATION_COLUMNS)
+        self._events = events
+        self._run = run
+        self._memory = memory
+        self._listener = listener
+        self._complete_status = complete_status
+        self._state: RunState | None = None
+        self._epoch = 0
+        self._retries = 0
+
+    def on_status(self, status: RunStatus) -> None:
+        self._run.set(self._complete_status(status))
+        if status.state is self._state:
+            return
+        self._state = status.state
+        _log.info("Run %s: %s at step %d", status.run_name, status.state.value, status.step)
+
+    def on_step(self, sample: StepSample) -> None:
+        self._steps.append(sample.t_s, _step_row(sample))
+        if sample.epoch != self._epoch:
+            self._epoch = sample.epoch
+            self._post(sample.t_s, EventKind.EPOCH, Level.INFO, "run.epoch", epoch=sample.epoch, step=sample.step)
+        if sample.memory is not None:
+            self._memory.set(sample.memory)
+            self._note_retries(sample)
+        self._listener.observe_step(sample)
+
+    def on_phase(self, sample: PhaseSample) -> None:
+        if sample.memory is not None:
+            self._memory.set(sample.memory)
+        self._listener.observe_phase_now(sample)
+
+    def on_validation(self, sample: ValidationSample) -> None:
+        self._validation.append(sample.t_s, (sample.step, sample.epoch, sample.loss, sample.accuracy))
+
+    def on_event(self, event: Event) -> None:
+        self._events.post(event)
+
+    def _note_retries(self, sample: StepSample) -> None:
+        """The first retry is the allocator's own last warning before an out-of-memory error."""
+        assert sample.memory is not None
+        if sample.memory.alloc_retries > self._retries:
+            self._post(
+                sample.t_s,
+                EventKind.ALLOC_RETRY,
+                Level.WARNING,
+                "run.alloc_retry",
+                step=sample.step,
+                retries=sample.memory.alloc_retries,
+            )
+        self._retries = sample.memory.alloc_retries
+
+    def _post(self, t_s: float, kind: EventKind, level: Level, code: str, **params: object) -> None:
+        self._events.post(Event(t_s=t_s, kind=kind, level=level, code=code, params=params))
+
+
+def _step_row(sample: StepSample) -> tuple[float, ...]:
+    """One row in the order of ``STEP_COLUMNS``."""
+    memory = sample.memory
+    allocator = (
+        (_NAN,) * 6
+        if memory is None
+        else (
+            memory.live_bytes,
+            memory.live_peak_bytes,
+            memory.reserved_bytes,
+            memory.reserved_peak_bytes,
+            memory.idle_split_bytes,
+            memory.alloc_retries,
+        )
+    )
+    return (
+        sample.step,
+        sample.epoch,
+        _known(sample.loss),
+        _known(sample.train_accuracy),
+        sample.learning_rate,
+        _known(sample.grad_norm),
+        sample.samples_per_s,
+        sample.step_s,
+        sample.batch_samples,
+        *allocator,
+    )
+
+
+def _known(value: float | None) -> float:
+    return _NAN if value is None else value

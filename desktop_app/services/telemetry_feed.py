@@ -1,0 +1,95 @@
+"""From the sampler into the store: histories, newest readings, outages and throttling as events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from desktop_app.core.events import Event, EventKind, EventQueue, Level
+from desktop_app.core.store import Cell, Store
+from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, Card, GpuSample, ProcessSample, Reading, Reason
+from desktop_app.services.facade import TelemetryStatus
+
+_log = logging.getLogger(__name__)
+
+# A tick counts as throttled by heat when the driver held the clock back for more than this share of it.
+_THROTTLED_PERCENT: Final = 5.0
+# An episode ends only after this long without throttling, so that a card on the edge does not flood the lane.
+_EPISODE_GAP_S: Final = 10.0
+
+
+class TelemetryFeed:
+    """The sampler's sink. Runs in: sampler thread."""
+
+    def __init__(self, store: Store, events: EventQueue) -> None:
+        self._store = store
+        self._events = events
+        self.cards: Cell[tuple[Card, ...]] = Cell(())
+        self.readings: Cell[Mapping[str, Mapping[str, Reading]]] = Cell({})
+        self.processes: Cell[Mapping[str, tuple[ProcessSample, ...]]] = Cell({})
+        self.host: Cell[Mapping[str, Reading]] = Cell({})
+        self.status: Cell[TelemetryStatus] = Cell(TelemetryStatus(reason=Reason.NOT_READ_YET))
+        self._throttled_until_s: dict[str, float] = {}
+        store.declare("host", HOST_FIELDS)
+
+    def on_cards(self, cards: tuple[Card, ...]) -> None:
+        for card in cards:
+            self._store.declare(history_name(card.uuid), GPU_FIELDS)
+        self.cards.set(cards)
+        self.status.set(TelemetryStatus(lost=self.status.get().lost))
+
+    def on_gpu(self, sample: GpuSample) -> None:
+        values = {name: reading.value for name, reading in sample.readings.items() if reading.value is not None}
+        self._store.history(history_name(sample.uuid)).append(sample.t_s, values)
+        readings = self.readings.get()
+        self.readings.set({**readings, sample.uuid: {**readings.get(sample.uuid, {}), **sample.readings}})
+        self._note_throttling(sample)
+
+    def on_host(self, t_s: float, readings: Mapping[str, Reading]) -> None:
+        values = {name: reading.value for name, reading in readings.items() if reading.value is not None}
+        self._store.history("host").append(t_s, values)
+        self.host.set(readings)
+
+    def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None:
+        del t_s
+        self.processes.set({**self.processes.get(), uuid: processes})
+
+    def on_outage(self, t_s: float, uuid: str | None, reason: Reason) -> None:
+        """One card, or with ``uuid`` None all of them, can no longer be read."""
+        known = [card.uuid for card in self.cards.get()]
+        affected = known if uuid is None else [uuid]
+        for name in affected:
+            self._store.history(history_name(name)).append_gap(t_s)
+        lost = {**(self.status.get().lost or {}), **dict.fromkeys(affected, reason)}
+        self.readings.set({**self.readings.get(), **{name: _all_missing(reason) for name in affected}})
+        self.status.set(TelemetryStatus(reason=reason if uuid is None else None, lost=lost))
+        self._post(t_s, EventKind.OUTAGE, Level.WARNING, "telemetry.outage", uuid=uuid, reason=reason.value)
+
+    def on_back(self, t_s: float, uuid: str | None) -> None:
+        status = self.status.get()
+        lost = {name: reason for name, reason in (status.lost or {}).items() if uuid is not None and name != uuid}
+        self.status.set(replace(status, reason=None, lost=lost))
+        self._post(t_s, EventKind.BACK, Level.INFO, "telemetry.back", uuid=uuid)
+
+    def _note_throttling(self, sample: GpuSample) -> None:
+        reading = sample.readings.get("throttle_thermal_percent")
+        if reading is None or reading.value is None or reading.value < _THROTTLED_PERCENT:
+            return
+        if sample.t_s > self._throttled_until_s.get(sample.uuid, float("-inf")):
+            self._post(sample.t_s, EventKind.THROTTLE, Level.WARNING, "telemetry.thermal_throttle", uuid=sample.uuid)
+        self._throttled_until_s[sample.uuid] = sample.t_s + _EPISODE_GAP_S
+
+    def _post(self, t_s: float, kind: EventKind, level: Level, code: str, **params: object) -> None:
+        _log.info("%s %s", code, params)
+        self._events.post(Event(t_s=t_s, kind=kind, level=level, code=code, params=params))
+
+
+def history_name(uuid: str) -> str:
+    """Name of a card's history in the store."""
+    return f"gpu:{uuid}"
+
+
+def _all_missing(reason: Reason) -> Mapping[str, Reading]:
+    return {name: Reading(None, reason) for name in GPU_FIELDS}
