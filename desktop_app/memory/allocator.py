@@ -18,7 +18,6 @@ from desktop_app.memory.allocator_settings import (
     round_request,
     segment_bytes,
 )
-from desktop_app.memory.driver_addresses import AddressSource, DriverAddresses
 from desktop_app.memory.oom_message import ONE_EXABYTE, ReplicaOutOfMemoryError
 from desktop_app.memory.segments import (
     ADDRESS_BITS,
@@ -26,9 +25,11 @@ from desktop_app.memory.segments import (
     GONE,
     LIVE,
     WAITING,
+    AddressSource,
     Block,
     BlockView,
     FreePool,
+    FreshAddresses,
     SegmentStore,
     SegmentView,
 )
@@ -53,7 +54,7 @@ class CachingAllocator(SegmentStore):
     ``limit_bytes`` is what the driver would give this allocator now: device capacity minus context minus other
     processes (``None``: unlimited); it may be changed at any time. ``total_bytes`` is the device's total, for the
     memory fraction. The same calls give the same addresses and the same statistics. ``addresses`` says where the
-    driver puts segments (``DriverAddresses``).
+    driver puts segments, as when a recording is replayed.
 
     Statistics are attributes, in bytes: ``live_bytes`` (torch's allocated), ``requested_bytes``, ``active_bytes``,
     ``reserved_bytes``, ``idle_split_bytes``, ``returnable_bytes``, ``live_peak_bytes``, ``reserved_peak_bytes``; and
@@ -68,7 +69,7 @@ class CachingAllocator(SegmentStore):
         settings: AllocatorSettings = DEFAULT_SETTINGS,
         addresses: AddressSource | None = None,
     ) -> None:
-        super().__init__(DriverAddresses() if addresses is None else addresses)
+        super().__init__(FreshAddresses() if addresses is None else addresses)
         self.settings: Final = settings
         self.limit_bytes = limit_bytes
         self.alloc_retries = 0
