@@ -1,0 +1,86 @@
+"""How others steer a run: one token, checked at every micro-step, that wakes a waiting trainer at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+class RunCancelled(Exception):  # noqa: N818 - not an error: the user has asked for it
+    """Preparation was given up because a stop was asked for. Never leaves ``training``."""
+
+
+class ControlToken:
+    """Pause, resume, stop and save requests of one run. Any thread may ask; the trainer thread obeys.
+
+    ``attention`` is a plain flag, so that a micro-step without any request pays one attribute read.
+    """
+
+    def __init__(self) -> None:
+        self.attention = False
+        self._changed = threading.Condition()
+        self._paused = False
+        self._stopped = False
+        self._save_on_stop = True
+        self._save = False
+
+    def pause(self) -> None:
+        """Hold the run before its next micro-step."""
+        self._update(paused=True)
+
+    def resume(self) -> None:
+        """Let a paused run go on."""
+        self._update(paused=False)
+
+    def stop(self, *, save: bool) -> None:
+        """End the run before its next micro-step; ``save``: with a checkpoint. The last call decides about saving."""
+        with self._changed:
+            self._stopped = True
+            self._save_on_stop = save
+            self._wake()
+
+    def request_save(self) -> None:
+        """Write a checkpoint before the next step, also while paused."""
+        with self._changed:
+            self._save = True
+            self._wake()
+
+    @property
+    def stop_requested(self) -> bool:
+        return self._stopped
+
+    @property
+    def save_on_stop(self) -> bool:
+        return self._save_on_stop
+
+    @property
+    def pause_requested(self) -> bool:
+        return self._paused
+
+    def take_save_request(self) -> bool:
+        """Whether a checkpoint was asked for since the last call."""
+        with self._changed:
+            asked, self._save = self._save, False
+            self._wake()
+            return asked
+
+    def wait_while_paused(self) -> bool:
+        """Block until the run may go on, must stop, or a checkpoint is asked for. False: it must stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._save or not self._paused)
+            return not self._stopped
+
+    def wait(self, timeout_s: float) -> bool:
+        """Let time pass, for pacing. True: the time is over; False: woken early by a request."""
+        end_s = time.monotonic() + timeout_s
+        with self._changed:
+            return not self._changed.wait_for(lambda: self.attention, max(0.0, end_s - time.monotonic()))
+
+    def _update(self, *, paused: bool) -> None:
+        with self._changed:
+            self._paused = paused
+            self._wake()
+
+    def _wake(self) -> None:
+        self.attention = self._paused or self._stopped or self._save
+        self._changed.notify_all()

@@ -1,0 +1,74 @@
+"""What the first call of an optimizer's ``step`` will allocate, known before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.optim import Optimizer
+
+# The caching allocator rounds every block up to this (c10/core/AllocatorConfig.h: kMinBlockSize).
+_ROUND_BYTES: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class StepDemand:
+    """Bytes of one optimizer step on the device: state made in it that stays, and temporaries at its peak."""
+
+    state_bytes: int
+    temporary_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        return self.state_bytes + self.temporary_bytes
+
+
+def first_step_demand(optimizer: Optimizer) -> StepDemand | None:
+    """State missing so far, and temporaries, of Adam, AdamW and SGD; ``None`` for other optimizers.
+
+    Read from torch 2.13's ``optim/adam.py`` and ``optim/sgd.py``: Adam keeps two tensors like each parameter (its step
+    count stays on the CPU unless capturable or fused), SGD one if it has momentum. Foreach makes one more copy of all
+    parameters (the root of the second moment, or gradient plus decay, never both at once); the loop makes two of
+    the largest.
+    """
+    import torch
+
+    if not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD):
+        return None
+    groups = [_group_demand(optimizer, group) for group in optimizer.param_groups]
+    # Groups are updated one after the other: their temporaries never meet.
+    return StepDemand(sum(group.state_bytes for group in groups), max(group.temporary_bytes for group in groups))
+
+
+def _group_demand(optimizer: Optimizer, group: Mapping[str, object]) -> StepDemand:
+    parameters = [p for p in cast("list[Tensor]", group["params"]) if p.requires_grad]
+    sizes = [_rounded(p.numel() * p.element_size()) for p in parameters]
+    missing = sum(size for p, size in zip(parameters, sizes, strict=True) if not optimizer.state.get(p))
+    if "betas" in group:
+        on_device = bool(group.get("capturable") or group.get("fused"))
+        counters = sum(not optimizer.state.get(p) for p in parameters) * _ROUND_BYTES * on_device
+        return StepDemand(2 * missing + counters, _adam_temporaries(group, sizes))
+    keeps_momentum = bool(group["momentum"])
+    return StepDemand(missing if keeps_momentum else 0, _sgd_temporaries(group, sizes))
+
+
+def _adam_temporaries(group: Mapping[str, object], sizes: list[int]) -> int:
+    if group.get("fused"):
+        return 0
+    if group.get("foreach"):
+        return sum(sizes)
+    decayed = bool(group["weight_decay"]) and not group.get("decoupled_weight_decay")
+    return (3 if decayed else 2) * max(sizes, default=0)
+
+
+def _sgd_temporaries(group: Mapping[str, object], sizes: list[int]) -> int:
+    if group.get("fused") or not group["weight_decay"]:
+        return 0
+    return sum(sizes) if group.get("foreach") else max(sizes, default=0)
+
+
+def _rounded(size_bytes: int) -> int:
+    return -(-size_bytes // _ROUND_BYTES) * _ROUND_BYTES
