@@ -1,0 +1,96 @@
+"""What the window remembers, in one INI file. INI gives back strings after a restart, so every read names its type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QByteArray, QSettings
+
+from desktop_app.ui import i18n
+from desktop_app.ui.theme import ThemeMode
+
+# The rates on offer: 5 Hz is the design's default, 10 Hz the fastest that the fast lane keeps without late ticks.
+SAMPLING_RATES_HZ: Final = (1.0, 2.0, 5.0, 10.0)
+DEFAULT_SAMPLING_HZ: Final = 5.0
+
+
+class Settings:
+    """Typed access to one settings file. A broken or missing value reads as its default."""
+
+    def __init__(self, path: Path) -> None:
+        self._store = QSettings(str(path), QSettings.Format.IniFormat)
+
+    @property
+    def theme(self) -> ThemeMode:
+        try:
+            return ThemeMode(self._text("window/theme", ThemeMode.SYSTEM.value))
+        except ValueError:
+            return ThemeMode.SYSTEM
+
+    @theme.setter
+    def theme(self, mode: ThemeMode) -> None:
+        self._store.setValue("window/theme", mode.value)
+
+    @property
+    def language(self) -> str:
+        """A language code or ``i18n.SYSTEM``."""
+        found = self._text("window/language", i18n.SYSTEM)
+        return found if found in i18n.LANGUAGES else i18n.SYSTEM
+
+    @language.setter
+    def language(self, language: str) -> None:
+        self._store.setValue("window/language", language)
+
+    @property
+    def sampling_hz(self) -> float:
+        found = self._number("telemetry/sampling_hz", DEFAULT_SAMPLING_HZ)
+        return found if found in SAMPLING_RATES_HZ else DEFAULT_SAMPLING_HZ
+
+    @sampling_hz.setter
+    def sampling_hz(self, hz: float) -> None:
+        self._store.setValue("telemetry/sampling_hz", hz)
+
+    @property
+    def side_panel(self) -> bool:
+        return bool(self._store.value("window/side_panel", defaultValue=True, type=bool))
+
+    @side_panel.setter
+    def side_panel(self, shown: bool) -> None:
+        self._store.setValue("window/side_panel", shown)
+
+    @property
+    def geometry(self) -> QByteArray:
+        return self._bytes("window/geometry")
+
+    @geometry.setter
+    def geometry(self, state: QByteArray) -> None:
+        self._store.setValue("window/geometry", state)
+
+    @property
+    def last_folder(self) -> str:
+        """Where the last file was opened or saved."""
+        return self._text("files/last_folder", "")
+
+    @last_folder.setter
+    def last_folder(self, folder: str) -> None:
+        self._store.setValue("files/last_folder", folder)
+
+    def sync(self) -> bool:
+        """Write now. ``False`` when the file cannot be written."""
+        self._store.sync()
+        return self._store.status() is QSettings.Status.NoError
+
+    def _text(self, key: str, default: str) -> str:
+        return str(self._store.value(key, defaultValue=default, type=str))
+
+    def _number(self, key: str, default: float) -> float:
+        try:
+            found = self._store.value(key, defaultValue=default, type=float)
+        except (TypeError, ValueError):
+            return default
+        return found if isinstance(found, float) else default
+
+    def _bytes(self, key: str) -> QByteArray:
+        found = self._store.value(key, defaultValue=QByteArray(), type=QByteArray)
+        return found if isinstance(found, QByteArray) else QByteArray()

@@ -1,0 +1,61 @@
+"""Errors by their code. The line that comes with a code is English and knows the details; other languages say the
+kind of error in their own words and keep the line behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QCoreApplication
+
+from desktop_app.ui.i18n import QT_TRANSLATE_NOOP
+
+_KINDS: Final = {
+    "config.choice": QT_TRANSLATE_NOOP("Errors", "A setting has a value it does not take."),
+    "config.malformed": QT_TRANSLATE_NOOP("Errors", "The run file is not well-formed."),
+    "config.range": QT_TRANSLATE_NOOP("Errors", "A setting is out of its range."),
+    "config.type": QT_TRANSLATE_NOOP("Errors", "A setting has the wrong kind of value."),
+    "config.unknown_field": QT_TRANSLATE_NOOP("Errors", "The run file has a setting that does not exist."),
+    "config.unreadable": QT_TRANSLATE_NOOP("Errors", "The run file cannot be read."),
+    "config.value": QT_TRANSLATE_NOOP("Errors", "A setting has a value it does not take."),
+    "checkpoint.unreadable": QT_TRANSLATE_NOOP("Errors", "The checkpoint cannot be read."),
+    "checkpoint.unwritable": QT_TRANSLATE_NOOP("Errors", "The checkpoint cannot be written."),
+    "data.class_without_validation": QT_TRANSLATE_NOOP("Errors", "A class has too few pictures for validation."),
+    "data.damaged_package": QT_TRANSLATE_NOOP("Errors", "The built-in data set is damaged."),
+    "data.empty_class": QT_TRANSLATE_NOOP("Errors", "A class has no readable picture."),
+    "data.fewer_than_batch": QT_TRANSLATE_NOOP("Errors", "There are fewer pictures than one batch takes."),
+    "data.file_changed": QT_TRANSLATE_NOOP("Errors", "A picture changed while it was read."),
+    "data.missing_folder": QT_TRANSLATE_NOOP("Errors", "The data folder does not exist."),
+    "data.missing_package": QT_TRANSLATE_NOOP("Errors", "The package with the built-in data set is missing."),
+    "data.no_classes": QT_TRANSLATE_NOOP("Errors", "The data folder has no class folders."),
+    "data.no_permission": QT_TRANSLATE_NOOP("Errors", "The data folder may not be read."),
+    "data.not_a_folder": QT_TRANSLATE_NOOP("Errors", "The data are not a folder."),
+    "data.one_class": QT_TRANSLATE_NOOP("Errors", "The data have one class only; a classifier needs two."),
+    "data.only_copies": QT_TRANSLATE_NOOP("Errors", "The pictures of a class are all copies of one another."),
+    "data.unreadable": QT_TRANSLATE_NOOP("Errors", "A picture cannot be read."),
+    "data.unreadable_folder": QT_TRANSLATE_NOOP("Errors", "The data folder cannot be read."),
+    "data_folder.full": QT_TRANSLATE_NOOP("Errors", "The disk with the data folder is full."),
+    "data_folder.unwritable": QT_TRANSLATE_NOOP("Errors", "The data folder cannot be written to."),
+    "demo.not_enough_ram": QT_TRANSLATE_NOOP("Errors", "There is not enough main memory for this demonstration."),
+    "demo.unknown_scenario": QT_TRANSLATE_NOOP("Errors", "There is no such demonstration."),
+    "device.ambiguous_card": QT_TRANSLATE_NOOP("Errors", "The name fits several cards."),
+    "device.memory_unknown": QT_TRANSLATE_NOOP("Errors", "The memory of this card is not known."),
+    "device.unknown_card": QT_TRANSLATE_NOOP("Errors", "There is no card of this name in the catalogue."),
+    "estimate.failed": QT_TRANSLATE_NOOP("Errors", "The model cannot be traced."),
+    "recorder.disk_full": QT_TRANSLATE_NOOP("Errors", "Nothing more is recorded: the disk is full."),
+    "recorder.trouble": QT_TRANSLATE_NOOP("Errors", "The session cannot be recorded at the moment."),
+    "report.unwritable": QT_TRANSLATE_NOOP("Errors", "The report cannot be written."),
+    "run.active": QT_TRANSLATE_NOOP("Errors", "A run is under way already."),
+    "run.unexpected": QT_TRANSLATE_NOOP("Errors", "The training has ended unexpectedly."),
+}
+
+
+def text(code: str | None, line: str | None) -> str:
+    """One line for the window. English: the line itself; else the translated kind of error and the line."""
+    kind = _KINDS.get(code or "")
+    translated = kind and QCoreApplication.translate("Errors", kind)
+    if not line:
+        return translated or code or ""
+    if not translated or translated == kind:
+        return line
+    return f"{translated}  {line}"
