@@ -1,0 +1,152 @@
+"""The words on the tank. Every function follows the language."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+
+from desktop_app.core.units import GIB
+from desktop_app.services.facade import EstimateState
+from desktop_app.ui.tank_model import Level, Said, Segment, TankSource, TankState
+from desktop_app.ui.texts import numbers, reasons
+
+
+def title(state: TankState) -> str:
+    if state.source is TankSource.ESTIMATE:
+        return QCoreApplication.translate("Tank", "VRAM, estimated")
+    if state.shared_memory:
+        return QCoreApplication.translate("Tank", "VRAM, shared with the processor")
+    return QCoreApplication.translate("Tank", "VRAM")
+
+
+def segment(which: Segment) -> str:
+    names = {
+        Segment.OTHERS: QCoreApplication.translate("Tank", "Other processes"),
+        Segment.CONTEXT: QCoreApplication.translate("Tank", "CUDA context"),
+        Segment.PARAMETERS: QCoreApplication.translate("Tank", "Parameters"),
+        Segment.GRADIENTS: QCoreApplication.translate("Tank", "Gradients"),
+        Segment.OPTIMIZER: QCoreApplication.translate("Tank", "Optimizer state"),
+        Segment.ACTIVATIONS: QCoreApplication.translate("Tank", "Activations"),
+        Segment.WORKSPACE: QCoreApplication.translate("Tank", "Workspace"),
+        Segment.IDLE: QCoreApplication.translate("Tank", "Cached, idle"),
+    }
+    return names[which]
+
+
+def row_name(segments: tuple[Segment, ...]) -> str:
+    """One layer, or several merged into one row where there is little room."""
+    if len(segments) == 1:
+        return segment(segments[0])
+    if Segment.PARAMETERS in segments:
+        return QCoreApplication.translate("Tank", "Model and optimizer")
+    return QCoreApplication.translate("Tank", "Everything else")
+
+
+def amount(size_bytes: int | None) -> str:
+    return QCoreApplication.translate("Tank", "n/a") if size_bytes is None else numbers.size(size_bytes)
+
+
+def brim() -> str:
+    return QCoreApplication.translate("Tank", "brim")
+
+
+def flood_mark() -> str:
+    return QCoreApplication.translate("Tank", "flood mark")
+
+
+def flood_range(state: TankState) -> str:
+    """``6.2 – 6.5`` with its unit where that is not GiB."""
+    low, high = state.flood_low_bytes or 0, state.flood_high_bytes or 0
+    text = numbers.size_range(low, high)
+    return text.removesuffix(f"{numbers.NBSP}GiB") if low >= GIB else text
+
+
+def free_now() -> str:
+    return QCoreApplication.translate("Tank", "free now")
+
+
+def heading(state: TankState) -> str:
+    """The first line of the card under the tank."""
+    if state.source is TankSource.RUN:
+        return QCoreApplication.translate("Tank", "Before the first step we said")
+    return QCoreApplication.translate("Tank", "Estimated peak")
+
+
+def said(what: Said) -> str:
+    """``4.31 GiB`` or why there is no number."""
+    if what.p50_bytes is not None:
+        return numbers.size(what.p50_bytes)
+    if what.state is EstimateState.WORKING:
+        return QCoreApplication.translate("Tank", "Estimating…")
+    return QCoreApplication.translate("Tank", "No estimate")
+
+
+def said_range(what: Said) -> str:
+    """``up to 4.60``: the P95 beside the middle."""
+    if what.p95_bytes is None or what.p50_bytes is None:
+        return ""
+    return QCoreApplication.translate("Tank", "up to {0}").format(numbers.size(what.p95_bytes))
+
+
+def verdict_line(state: TankState) -> str:
+    """What was measured against what was said, or what the estimate means for this card."""
+    if state.measured_bytes is not None and state.error_share is not None:
+        error = numbers.decimal(100.0 * state.error_share, 1)
+        sign = "+" if state.error_share >= 0.0005 else ""
+        return QCoreApplication.translate("Tank", "measured {0}, error {1} %").format(
+            numbers.size(state.measured_bytes), sign + error
+        )
+    return _fit_line(state)
+
+
+def _fit_line(state: TankState) -> str:
+    what = state.said
+    if what.state is EstimateState.FAILED and what.error:
+        return what.error
+    if what.state is EstimateState.WORKING and what.p50_bytes is not None:
+        return QCoreApplication.translate("Tank", "Estimating…")
+    if what.p50_bytes is None or state.capacity_bytes is None:
+        return ""
+    spare = state.capacity_bytes - what.p50_bytes
+    if spare < 0:
+        return QCoreApplication.translate("Tank", "{0} too much for this card").format(numbers.size(-spare))
+    return QCoreApplication.translate("Tank", "{0} to spare").format(numbers.size(spare))
+
+
+def largest_batch() -> str:
+    return QCoreApplication.translate("Tank", "Largest batch that fits")
+
+
+def largest_batch_value(what: Said) -> str:
+    if what.p50_bytes is None:
+        return numbers.DASH
+    if what.largest_batch is None:
+        return QCoreApplication.translate("Tank", "none")
+    return numbers.integer(what.largest_batch)
+
+
+def no_card(state: TankState) -> str:
+    if state.no_card_reason is None:
+        return QCoreApplication.translate("Tank", "No card")
+    return reasons.short(state.no_card_reason)
+
+
+def tooltip(level: Level, capacity_bytes: int | None) -> str:
+    """``Activations: 1.35 GiB, 22 %`` or why it is not known."""
+    name = segment(level.segment)
+    if level.size_bytes is None:
+        return f"{name}: {reasons.sentence(level.reason)}"
+    if not capacity_bytes:
+        return f"{name}: {numbers.size(level.size_bytes)}"
+    share = numbers.percent(100.0 * level.size_bytes / capacity_bytes)
+    return f"{name}: {numbers.size(level.size_bytes)}, {share}"
+
+
+def summary(state: TankState) -> str:
+    """The whole tank in words, for screen readers."""
+    parts = [f"{segment(level.segment)} {amount(level.size_bytes)}" for level in state.levels]
+    if state.capacity_bytes is not None:
+        parts.append(f"{brim()} {numbers.size(state.capacity_bytes)}")
+    if state.flood_low_bytes is not None:
+        parts.append(f"{flood_mark()} {numbers.size_range(state.flood_low_bytes, state.flood_high_bytes or 0)}")
+    parts.append(f"{free_now()} {amount(state.free_bytes)}")
+    return ", ".join(parts)
