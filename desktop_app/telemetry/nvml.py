@@ -1,0 +1,220 @@
+"""The one door to NVIDIA's driver. The only importer of ``pynvml``, and late: importing this module touches nothing."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+from desktop_app.core.telemetry import Reading, Reason
+from desktop_app.telemetry.backend import Advice, BackendUnavailable
+from desktop_app.telemetry.plausibility import Range, judge
+
+_log = logging.getLogger(__name__)
+
+# Return codes of nvml.h (nvmlReturn_t).
+_SUCCESS: Final = 0
+_INVALID_ARGUMENT: Final = 2
+_LIBRARY_NOT_FOUND: Final = 12
+_FUNCTION_NOT_FOUND: Final = 13
+_UNKNOWN: Final = 999
+_REASONS: Final = {
+    1: Reason.NO_DRIVER,  # uninitialized: the library was shut down or the driver reloaded
+    3: Reason.NOT_SUPPORTED,
+    4: Reason.NO_PERMISSION,
+    6: Reason.NOT_SUPPORTED,  # not found: the card has no such part
+    9: Reason.NO_DRIVER,  # driver not loaded
+    10: Reason.TIMED_OUT,
+    _LIBRARY_NOT_FOUND: Reason.NO_DRIVER,
+    _FUNCTION_NOT_FOUND: Reason.NOT_SUPPORTED,
+    15: Reason.GPU_LOST,
+    16: Reason.GPU_LOST,  # reset required
+    17: Reason.NO_PERMISSION,  # blocked by the operating system
+    18: Reason.DRIVER_MISMATCH,
+    21: Reason.NOT_READ_YET,  # no data
+    25: Reason.NOT_SUPPORTED,  # argument version mismatch: an older driver
+    26: Reason.NOT_SUPPORTED,  # deprecated
+    27: Reason.NOT_READ_YET,  # not ready
+    28: Reason.GPU_LOST,  # GPU not found
+}
+_ADVICE: Final = {
+    Reason.NO_PERMISSION: Advice.ALLOW_ACCESS,
+    Reason.DRIVER_MISMATCH: Advice.RESTART_AFTER_UPDATE,
+    Reason.GPU_LOST: Advice.CHECK_CARD,
+}
+# A verdict that seldom changes is asked for again this late, one that may pass sooner. Losing the card is no verdict.
+_RETRY_SLOW_S: Final = 60.0
+_RETRY_SOON_S: Final = 2.0
+_SLOW_VERDICTS: Final = frozenset({Reason.NOT_SUPPORTED, Reason.NO_PERMISSION})
+_SOON_VERDICTS: Final = frozenset({Reason.TIMED_OUT, Reason.UNKNOWN_ERROR})
+# nvmlValueType_t → member of the union, width in bits
+_VALUE_TYPES: Final = {
+    0: ("dVal", 64),
+    1: ("uiVal", 32),
+    2: ("ulVal", 64),
+    3: ("ullVal", 64),
+    4: ("sllVal", 64),
+    5: ("siVal", 32),
+    6: ("usVal", 16),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the driver said: a value of its own type, or the reason for none. ``bits``: width of a field value."""
+
+    value: Any = None
+    reason: Reason | None = None
+    bits: int = 64
+
+    def judged(self, allowed: Range, *, scale: float = 1.0) -> Reading:
+        """As a reading, if the value can be true."""
+        if self.reason is not None:
+            return Reading(None, self.reason)
+        return judge(self.value, allowed, scale=scale)
+
+    def part(self, name: str) -> Answer:
+        """One member of a struct."""
+        return self if self.reason is not None else Answer(getattr(self.value, name))
+
+
+class NvmlDoor:
+    """Every call to the driver goes through here, and comes back as an ``Answer``. Runs in: one thread at a time.
+
+    A symbol that the library lacks is not looked for again while it is open; "not supported" is believed for a minute,
+    a passing failure for two seconds; each distinct failure is logged once.
+    """
+
+    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._pynvml: ModuleType | None = None
+        self._absent: set[str] = set()  # symbols
+        self._verdicts: dict[tuple[object, ...], tuple[Reason, float]] = {}  # (owner, call, …) → until when
+        self._logged: set[tuple[object, ...]] = set()
+
+    @property
+    def is_open(self) -> bool:
+        return self._pynvml is not None
+
+    def open(self) -> None:
+        """Load the library and initialise it. May block for seconds in the driver; raises ``BackendUnavailable``."""
+        if self._pynvml is not None:
+            return
+        try:
+            import pynvml
+        except ImportError as error:
+            raise BackendUnavailable(
+                Reason.NO_DRIVER, "the Python package nvidia-ml-py is not installed", Advice.INSTALL_DRIVER
+            ) from error
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError as error:
+            raise _unavailable(int(error.value)) from error
+        self._absent.clear()
+        self._verdicts.clear()
+        self._pynvml = pynvml
+
+    def close(self) -> None:
+        """Shut the library down. Only while no call is under way."""
+        pynvml, self._pynvml = self._pynvml, None
+        if pynvml is None:
+            return
+        try:
+            pynvml.nvmlShutdown()
+        except pynvml.NVMLError as error:
+            _log.info("NVML did not shut down: %s", error)
+
+    def query(self, call: str, *arguments: Any, owner: str = "") -> Answer:
+        """``pynvml.<call>(*arguments)``. ``owner`` names the card in the log and in the memory of verdicts."""
+        key = (owner, call, *(a for a in arguments if isinstance(a, int)))
+        remembered = self._remembered(call, key)
+        return remembered if remembered is not None else self._ask(call, key, arguments)
+
+    def fields(self, handle: Any, field_ids: Sequence[int], *, owner: str) -> dict[int, Answer]:
+        """Several field values by one call (``nvmlDeviceGetFieldValues``). Fields known to be absent are not asked."""
+        call = "nvmlDeviceGetFieldValues"
+        answers: dict[int, Answer] = {}
+        for field_id in field_ids:
+            remembered = self._remembered(call, (owner, "field", field_id))
+            if remembered is not None:
+                answers[field_id] = remembered
+        wanted = [field_id for field_id in field_ids if field_id not in answers]
+        if not wanted:
+            return answers
+        whole = self.query(call, handle, wanted, owner=owner)
+        if whole.reason is not None:
+            return answers | dict.fromkeys(wanted, whole)
+        for field_id, value in zip(wanted, whole.value, strict=True):
+            answers[field_id] = self._field(owner, field_id, value)
+        return answers
+
+    def _remembered(self, call: str, key: tuple[object, ...]) -> Answer | None:
+        if call in self._absent:
+            return Answer(reason=Reason.NOT_SUPPORTED)
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            return None
+        if self._monotonic() < verdict[1]:
+            return Answer(reason=verdict[0])
+        del self._verdicts[key]
+        return None
+
+    def _ask(self, call: str, key: tuple[object, ...], arguments: Sequence[Any]) -> Answer:
+        pynvml = self._pynvml
+        if pynvml is None:
+            return Answer(reason=Reason.NO_DRIVER)
+        function = getattr(pynvml, call, None)  # older bindings lack newer calls
+        if function is None:
+            return self._refuse(call, key, _FUNCTION_NOT_FOUND)
+        try:
+            return Answer(function(*arguments))
+        except pynvml.NVMLError as error:
+            return self._refuse(call, key, int(error.value))
+        except pynvml.NVMLLibraryMismatchError:  # how the bindings name a missing symbol in a few calls
+            return self._refuse(call, key, _FUNCTION_NOT_FOUND)
+        except UnicodeDecodeError:  # a string that is none
+            return self._refuse(call, key, _UNKNOWN)
+
+    def _field(self, owner: str, field_id: int, value: Any) -> Answer:
+        code = int(value.nvmlReturn)
+        # A driver that does not know the field may leave the struct as it was: success, no type, no time, zero.
+        if code == _INVALID_ARGUMENT or (code == _SUCCESS and value.timestamp == 0 and value.valueType == 0):
+            code = 3
+        if code != _SUCCESS:
+            return self._refuse("field", (owner, "field", field_id), code)
+        member, bits = _VALUE_TYPES.get(int(value.valueType), ("ullVal", 64))
+        return Answer(getattr(value.value, member), bits=bits)
+
+    def _refuse(self, call: str, key: tuple[object, ...], code: int) -> Answer:
+        reason = _REASONS.get(code, Reason.UNKNOWN_ERROR)
+        if code == _FUNCTION_NOT_FOUND:
+            self._absent.add(call)
+        elif reason in _SLOW_VERDICTS:
+            self._verdicts[key] = (reason, self._monotonic() + _RETRY_SLOW_S)
+        elif reason in _SOON_VERDICTS:
+            self._verdicts[key] = (reason, self._monotonic() + _RETRY_SOON_S)
+        if (*key, code) not in self._logged:
+            self._logged.add((*key, code))
+            level = logging.DEBUG if reason is Reason.NOT_SUPPORTED else logging.WARNING
+            _log.log(level, "NVML %s on %s: code %d (%s)", key[1:], key[0] or "the driver", code, reason.value)
+        return Answer(reason=reason)
+
+
+def _unavailable(code: int) -> BackendUnavailable:
+    reason = _REASONS.get(code, Reason.UNKNOWN_ERROR)
+    if code == _LIBRARY_NOT_FOUND:
+        return BackendUnavailable(reason, "NVIDIA's driver library (NVML) is not installed", Advice.INSTALL_DRIVER)
+    if reason is Reason.NO_DRIVER:
+        return BackendUnavailable(
+            reason, "NVIDIA's driver library is installed but its kernel driver is not loaded", Advice.LOAD_DRIVER
+        )
+    if reason is Reason.DRIVER_MISMATCH:
+        return BackendUnavailable(
+            reason, "NVIDIA's driver library and kernel driver have different versions", _ADVICE[reason]
+        )
+    return BackendUnavailable(
+        reason, f"NVIDIA's driver did not start (NVML code {code})", _ADVICE.get(reason, Advice.TRY_AGAIN)
+    )

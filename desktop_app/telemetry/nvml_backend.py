@@ -1,0 +1,148 @@
+"""NVIDIA cards behind the ``Backend`` border, and what the doctor says about them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from desktop_app.core.clock import SessionClock
+from desktop_app.core.telemetry import FAST_FIELDS, SLOW_FIELDS, Card, ProcessSample, Reading, Reason
+from desktop_app.telemetry.backend import Advice, BackendUnavailable, missing
+from desktop_app.telemetry.host import system_memory as read_system_memory
+from desktop_app.telemetry.nvml import NvmlDoor
+from desktop_app.telemetry.nvml_card import NvmlCard
+from desktop_app.telemetry.nvml_facts import (
+    SystemMemory,
+    cuda_version,
+    describe_card,
+    driver_versions,
+    with_torch_indexes,
+)
+from desktop_app.telemetry.processes import ProcessDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class NvmlProbe:
+    """What a look at the driver found. ``reason`` is ``None`` when at least one card can be read."""
+
+    reason: Reason | None
+    detail: str
+    advice_code: Advice | None = None
+    driver_version: str | None = None
+    cuda_driver_version: str | None = None
+    cards: tuple[Card, ...] = ()
+
+
+class NvmlBackend:
+    """All NVIDIA cards of the machine. Runs in: one thread at a time; every call may block in the driver.
+
+    A card that is lost answers ``gpu_lost`` in every field while the others go on; ``close`` and ``open`` look for it
+    again and keep the session's energy of each card.
+    """
+
+    def __init__(self, clock: SessionClock, *, system_memory: SystemMemory = read_system_memory) -> None:
+        self._clock = clock
+        self._system_memory = system_memory
+        self._door = NvmlDoor(monotonic=clock.now_s)
+        self._cards: dict[str, NvmlCard] = {}
+        self._present: tuple[Card, ...] = ()
+        self._directory = ProcessDirectory()
+        self._pid = os.getpid()
+
+    @property
+    def name(self) -> str:
+        return "nvml"
+
+    def open(self) -> tuple[Card, ...]:
+        """All cards that answer, in the driver's order. Raises ``BackendUnavailable`` when there is none."""
+        self._check_process()
+        if self._door.is_open:
+            return self._present
+        self._door.open()
+        self._present = with_torch_indexes(self._find_cards())
+        if not self._present:
+            self.close()
+            raise BackendUnavailable(Reason.GPU_LOST, "NVIDIA's driver runs but sees no card", Advice.CHECK_CARD)
+        for card in self._present:
+            self._cards[card.uuid].card = card
+        return self._present
+
+    def read_fast(self, card: Card) -> Mapping[str, Reading]:
+        """All of ``FAST_FIELDS``."""
+        reader = self._reader(card)
+        return missing(FAST_FIELDS, Reason.GPU_LOST) if reader is None else reader.read_fast(self._clock.now_s())
+
+    def read_slow(self, card: Card) -> Mapping[str, Reading]:
+        """All of ``SLOW_FIELDS``."""
+        reader = self._reader(card)
+        return missing(SLOW_FIELDS, Reason.GPU_LOST) if reader is None else reader.read_slow()
+
+    def processes(self, card: Card) -> tuple[ProcessSample, ...]:
+        """Processes on the card, this one marked as own."""
+        reader = self._reader(card)
+        return () if reader is None else reader.processes()
+
+    def close(self) -> None:
+        """Shut the library down; a later ``open`` starts anew."""
+        self._present = ()
+        self._door.close()
+
+    def probe(self) -> NvmlProbe:
+        """Open, look, close: everything the doctor says, in one value. Never raises."""
+        try:
+            cards = self.open()
+        except BackendUnavailable as error:
+            return NvmlProbe(reason=error.reason, detail=error.detail, advice_code=error.advice_code)
+        versions = driver_versions(self._door)
+        self.close()
+        driver = versions["driver"]
+        return NvmlProbe(
+            reason=None,
+            detail=f"{len(cards)} card{'s' if len(cards) != 1 else ''}",
+            driver_version=str(driver.value) if driver.reason is None else None,
+            cuda_driver_version=cuda_version(versions["cuda"]),
+            cards=cards,
+        )
+
+    def _find_cards(self) -> tuple[Card, ...]:
+        count = self._door.query("nvmlDeviceGetCount")
+        versions = driver_versions(self._door)
+        found = []
+        for index in range(count.value if count.reason is None else 0):
+            handle = self._door.query("nvmlDeviceGetHandleByIndex", index)
+            if handle.reason is not None:
+                continue
+            described = describe_card(
+                self._door, handle.value, index, versions=versions, system_memory=self._system_memory
+            )
+            if described is None:
+                continue
+            card, traits = described
+            if card.uuid in self._cards:
+                self._cards[card.uuid].reopened(handle.value, card, traits)
+            else:
+                self._cards[card.uuid] = NvmlCard(
+                    self._door,
+                    handle.value,
+                    card,
+                    traits,
+                    system_memory=self._system_memory,
+                    directory=self._directory,
+                )
+            found.append(card)
+        return tuple(found)
+
+    def _reader(self, card: Card) -> NvmlCard | None:
+        if not self._door.is_open:
+            raise BackendUnavailable(Reason.NO_DRIVER, "NVIDIA's driver library is not open", Advice.TRY_AGAIN)
+        if all(present.uuid != card.uuid for present in self._present):
+            return None
+        return self._cards.get(card.uuid)
+
+    def _check_process(self) -> None:
+        """NVML's state is undefined after a fork: a child must make a backend of its own."""
+        if os.getpid() != self._pid:
+            raise BackendUnavailable(
+                Reason.NO_DRIVER, "the driver library was opened by another process", Advice.TRY_AGAIN
+            )

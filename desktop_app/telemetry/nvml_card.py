@@ -1,0 +1,226 @@
+"""One open NVIDIA card: its fast and slow fields and its process list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from desktop_app.core.telemetry import FAST_FIELDS, SLOW_FIELDS, Card, EnergySource, ProcessSample, Reading, Reason
+from desktop_app.telemetry.backend import missing
+from desktop_app.telemetry.counters import BusyShare, ByteRate, EnergyCounter, EnergyIntegral
+from desktop_app.telemetry.nvml import Answer, NvmlDoor
+from desktop_app.telemetry.nvml_facts import (
+    CLOCK_MEMORY,
+    CLOCK_SM,
+    SystemMemory,
+    Traits,
+    memory_answer,
+    temperature,
+)
+from desktop_app.telemetry.plausibility import (
+    BYTES,
+    CLOCK_MHZ,
+    COUNT,
+    ENERGY_MJ,
+    FAN_PERCENT,
+    PCIE_GENERATION,
+    PCIE_WIDTH,
+    PERCENT,
+    PERFORMANCE_STATE,
+    POWER_W,
+    TEMPERATURE_C,
+    is_sentinel,
+    judge_used_memory,
+    without_all_zeros,
+)
+from desktop_app.telemetry.processes import ProcessDirectory
+
+# Field ids of nvml.h. The throttle counters are the long-standing ones: the newer ids for heat (251 to 253, then 269 to
+# 271, CLOCKS_EVENT_REASON_*) were renumbered between headers, so that one number means two things on two drivers.
+_POWER_AVERAGE: Final = 185
+_POWER_INSTANT: Final = 186
+_PCIE_TX: Final = 197
+_PCIE_RX: Final = 198
+_THROTTLE_POWER: Final = 74
+_THROTTLE_THERMAL: Final = 75
+_MEMORY_TEMPERATURE: Final = 82
+_FAST_IDS: Final = (_POWER_INSTANT, _POWER_AVERAGE, _PCIE_RX, _PCIE_TX, _THROTTLE_POWER, _THROTTLE_THERMAL)
+_RATES: Final = {"pcie_rx_bytes_per_s": _PCIE_RX, "pcie_tx_bytes_per_s": _PCIE_TX}
+_SHARES: Final = {"throttle_power_percent": _THROTTLE_POWER, "throttle_thermal_percent": _THROTTLE_THERMAL}
+_ECC_UNCORRECTED: Final = 1
+_ECC_VOLATILE: Final = 0  # since the driver was loaded
+_MILLI: Final = 1e-3
+# What a card split into MIG instances does not report as a whole.
+_NOT_IN_MIG: Final = frozenset(
+    {"utilization_percent", "memory_utilization_percent", "encoder_percent", "decoder_percent"}
+)
+_KINDS: Final = (("compute", "Compute"), ("graphics", "Graphics"))
+
+
+class NvmlCard:
+    """Reads one card through the door. Runs in: sampler thread."""
+
+    def __init__(
+        self,
+        door: NvmlDoor,
+        handle: Any,
+        card: Card,
+        traits: Traits,
+        *,
+        system_memory: SystemMemory,
+        directory: ProcessDirectory,
+    ) -> None:
+        self._door = door
+        self._handle = handle
+        self.card = card
+        self._traits = traits
+        self._system_memory = system_memory
+        self._directory = directory
+        self._rates = {field: ByteRate() for field in _RATES}
+        self._shares = {field: BusyShare() for field in _SHARES}
+        self._counter = EnergyCounter()
+        self._integral = EnergyIntegral()
+
+    def reopened(self, handle: Any, card: Card, traits: Traits) -> None:
+        """The same card after the driver came back: energy goes on, rates start anew."""
+        self._handle, self.card, self._traits = handle, card, traits
+        for rate in self._rates.values():
+            rate.forget()
+        for share in self._shares.values():
+            share.forget()
+        self._integral.update(0.0, None)
+
+    def read_fast(self, t_s: float) -> Mapping[str, Reading]:
+        """All of ``FAST_FIELDS``. ``t_s``: session time, for rates."""
+        readings = missing(FAST_FIELDS, Reason.NOT_READ_YET)
+        utilization = self._query("nvmlDeviceGetUtilizationRates")
+        readings["utilization_percent"] = utilization.part("gpu").judged(PERCENT)
+        readings["memory_utilization_percent"] = utilization.part("memory").judged(PERCENT)
+        readings["temperature_c"] = temperature(self._door, self._handle, self.card.uuid)
+        readings["sm_clock_mhz"] = self._query("nvmlDeviceGetClockInfo", CLOCK_SM).judged(CLOCK_MHZ)
+        readings["memory_clock_mhz"] = self._query("nvmlDeviceGetClockInfo", CLOCK_MEMORY).judged(CLOCK_MHZ)
+        fields = self._door.fields(self._handle, _FAST_IDS, owner=self.card.uuid)
+        readings.update(self._power(fields))
+        readings = without_all_zeros(readings)
+        readings["memory_used_bytes"] = self._used_memory()
+        readings.update(self._moved(t_s, fields))
+        power = readings["power_w"] if readings["power_w"].value is not None else readings["power_average_w"]
+        self._integral.update(t_s, power.value)
+        return self._in_mig(readings)
+
+    def read_slow(self) -> Mapping[str, Reading]:
+        """All of ``SLOW_FIELDS``."""
+        readings = missing(SLOW_FIELDS, Reason.NOT_READ_YET)
+        readings["fan_percent"] = self._query("nvmlDeviceGetFanSpeed").judged(FAN_PERCENT)
+        readings["performance_state"] = self._query("nvmlDeviceGetPerformanceState").judged(PERFORMANCE_STATE)
+        readings["power_limit_w"] = self._query("nvmlDeviceGetEnforcedPowerLimit").judged(POWER_W, scale=_MILLI)
+        readings["energy_j"] = self._energy()
+        readings["encoder_percent"] = _first(self._query("nvmlDeviceGetEncoderUtilization")).judged(PERCENT)
+        readings["decoder_percent"] = _first(self._query("nvmlDeviceGetDecoderUtilization")).judged(PERCENT)
+        ecc = self._query("nvmlDeviceGetTotalEccErrors", _ECC_UNCORRECTED, _ECC_VOLATILE)
+        readings["ecc_uncorrected"] = ecc.judged(COUNT)
+        readings["pcie_generation"] = self._query("nvmlDeviceGetCurrPcieLinkGeneration").judged(PCIE_GENERATION)
+        readings["pcie_width"] = self._query("nvmlDeviceGetCurrPcieLinkWidth").judged(PCIE_WIDTH)
+        readings["bar1_used_bytes"] = self._query("nvmlDeviceGetBAR1MemoryInfo").part("bar1Used").judged(BYTES)
+        memory_c = self._door.fields(self._handle, (_MEMORY_TEMPERATURE,), owner=self.card.uuid)
+        readings["temperature_memory_c"] = memory_c[_MEMORY_TEMPERATURE].judged(TEMPERATURE_C)
+        return self._in_mig(readings)
+
+    def processes(self) -> tuple[ProcessSample, ...]:
+        """Compute and graphics processes, one entry a pid. Empty when the list cannot be read."""
+        found: dict[int, tuple[str, int | None]] = {}
+        version = "_v2" if self._traits.old_process_call else ""
+        for kind, call in _KINDS:
+            answer = self._query(f"nvmlDeviceGet{call}RunningProcesses{version}")
+            for entry in answer.value or () if answer.reason is None else ():
+                _merge(found, kind, int(entry.pid), entry.usedGpuMemory)
+        return tuple(self._process(pid, kind, memory) for pid, (kind, memory) in sorted(found.items()))
+
+    def _query(self, call: str, *arguments: int) -> Answer:
+        return self._door.query(call, self._handle, *arguments, owner=self.card.uuid)
+
+    def _used_memory(self) -> Reading:
+        if self._traits.shared_memory:
+            return Reading(float(self._system_memory()[1]))
+        answer = memory_answer(self._door, self._handle, self.card.uuid, v2=self._traits.memory_v2)
+        if answer.reason is not None:
+            return Reading(None, answer.reason)
+        return judge_used_memory(int(answer.value.total), int(answer.value.used))
+
+    def _power(self, fields: Mapping[int, Answer]) -> dict[str, Reading]:
+        """Draw of the moment and one-second average, never one for the other."""
+        power = {
+            "power_w": fields[_POWER_INSTANT].judged(POWER_W, scale=_MILLI),
+            "power_average_w": fields[_POWER_AVERAGE].judged(POWER_W, scale=_MILLI),
+        }
+        older = "power_average_w" if self._traits.power_is_average else "power_w"
+        if power[older].reason is Reason.NOT_SUPPORTED:
+            power[older] = self._query("nvmlDeviceGetPowerUsage").judged(POWER_W, scale=_MILLI)
+        return power
+
+    def _moved(self, t_s: float, fields: Mapping[int, Answer]) -> dict[str, Reading]:
+        readings: dict[str, Reading] = {}
+        for field, field_id in _RATES.items():
+            answer, rate = fields[field_id], self._rates[field]
+            if answer.reason is not None:
+                rate.forget()
+                readings[field] = Reading(None, answer.reason)
+            else:
+                readings[field] = rate.update(t_s, int(answer.value), bits=answer.bits)
+        for field, field_id in _SHARES.items():
+            counted, share = fields[field_id].judged(COUNT), self._shares[field]
+            if counted.value is None:
+                share.forget()
+                readings[field] = counted
+            else:
+                readings[field] = share.update(t_s, int(counted.value))
+        return readings
+
+    def _energy(self) -> Reading:
+        if self.card.energy_source is EnergySource.COUNTER:
+            counted = self._query("nvmlDeviceGetTotalEnergyConsumption").judged(ENERGY_MJ, scale=_MILLI)
+            return counted if counted.value is None else Reading(self._counter.update(counted.value))
+        total_j = self._integral.total_j
+        return Reading(None, Reason.NOT_READ_YET) if total_j is None else Reading(total_j)
+
+    def _in_mig(self, readings: dict[str, Reading]) -> dict[str, Reading]:
+        if self._traits.mig:
+            for field in _NOT_IN_MIG & readings.keys():
+                if readings[field].value is None:
+                    readings[field] = Reading(None, Reason.MIG)
+        return readings
+
+    def _process(self, pid: int, kind: str, memory: int | None) -> ProcessSample:
+        facts = self._directory.describe(pid)
+        reason = None
+        if memory is None:
+            reason = Reason.WDDM if self._traits.wddm else Reason.MIG if self._traits.mig else Reason.NOT_SUPPORTED
+        elif is_sentinel(memory) or memory > (self.card.total_bytes or memory):
+            memory, reason = None, Reason.IMPLAUSIBLE
+        return ProcessSample(
+            pid=pid,
+            uuid=self.card.uuid,
+            name=facts.name,
+            user=facts.user,
+            command=facts.command,
+            kind=kind,
+            memory_bytes=memory,
+            memory_reason=reason,
+            started_wall_s=facts.started_wall_s,
+            own=facts.own,
+        )
+
+
+def _first(answer: Answer) -> Answer:
+    return answer if answer.reason is not None else Answer(answer.value[0])
+
+
+def _merge(found: dict[int, tuple[str, int | None]], kind: str, pid: int, memory: int | None) -> None:
+    """A process in both lists is one process; pid 0 and a pid of all ones are none."""
+    if pid == 0 or is_sentinel(pid):
+        return
+    if pid not in found:
+        found[pid] = (kind, memory)
+        return
+    known = found[pid][1]
+    found[pid] = ("both", memory if known is None else known if memory is None else max(known, memory))

@@ -1,0 +1,70 @@
+"""Values that cannot be true are not available. Pure rules, one place (facts of the driver, not of a card)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from desktop_app.core.telemetry import Reading, Reason
+
+# "Not available" as the driver writes it: all ones or the sign bit alone in 64 bits, or a little off; all ones in 32
+# bits (other powers of two in 32 bits are sizes that memory really has).
+_SENTINEL_SLACK: Final = 2**20
+_SENTINELS_64: Final = (2**63, 2**64)
+_SENTINEL_32: Final = 2**32 - 1
+
+IMPLAUSIBLE: Final = Reading(None, Reason.IMPLAUSIBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a field can be, after scaling. ``zero``: whether 0 is a value or the driver's way of having none."""
+
+    low: float
+    high: float
+    zero: bool = True
+
+
+PERCENT: Final = Range(0, 100)
+# "may exceed 100 % in certain cases" (nvmlDeviceGetFanSpeed)
+FAN_PERCENT: Final = Range(0, 200)
+# Shutdown comes near 105 °C on every card of the captures; 0 is how boards without the sensor answer.
+TEMPERATURE_C: Final = Range(-40, 150, zero=False)
+# A running card never draws nothing; 3 kW is above any board sold (GB300: 1.4 kW).
+POWER_W: Final = Range(0, 3000, zero=False)
+CLOCK_MHZ: Final = Range(0, 20_000, zero=False)
+PERFORMANCE_STATE: Final = Range(0, 15)  # 32 is "unknown"
+COUNT: Final = Range(0, 2**48)
+BYTES: Final = Range(0, 2**48)
+ENERGY_MJ: Final = Range(0, 2**62)
+PCIE_GENERATION: Final = Range(0, 16, zero=False)
+PCIE_WIDTH: Final = Range(0, 64, zero=False)
+
+
+def is_sentinel(value: float) -> bool:
+    """Whether the driver wrote "not available" as a number."""
+    return value == _SENTINEL_32 or any(abs(value - sentinel) <= _SENTINEL_SLACK for sentinel in _SENTINELS_64)
+
+
+def judge(raw: float, allowed: Range, *, scale: float = 1.0) -> Reading:
+    """``raw × scale`` as a reading, or the reason why it cannot be one."""
+    if is_sentinel(raw) or (raw == 0 and not allowed.zero):
+        return IMPLAUSIBLE
+    value = raw * scale
+    return Reading(value) if allowed.low <= value <= allowed.high else IMPLAUSIBLE
+
+
+def judge_used_memory(total_bytes: int, used_bytes: int) -> Reading:
+    """Used memory, unless it is more than there is or there is none."""
+    if total_bytes <= 0 or is_sentinel(total_bytes) or is_sentinel(used_bytes):
+        return IMPLAUSIBLE
+    return Reading(float(used_bytes)) if 0 <= used_bytes <= total_bytes else IMPLAUSIBLE
+
+
+def without_all_zeros(readings: Mapping[str, Reading]) -> dict[str, Reading]:
+    """Success with nothing but zeros is a driver without sensors (Jetson): then no zero counts."""
+    values = [reading.value for reading in readings.values() if reading.value is not None]
+    if not values or any(values):
+        return dict(readings)
+    return {field: reading if reading.value is None else IMPLAUSIBLE for field, reading in readings.items()}

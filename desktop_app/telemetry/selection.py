@@ -1,0 +1,47 @@
+"""Which card this session watches: the one named, the one in the machine, or the default simulated one."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from desktop_app.core.clock import SessionClock
+from desktop_app.core.load import CardLoad
+from desktop_app.telemetry.backend import Backend, BackendUnavailable
+from desktop_app.telemetry.catalogue import find_simulable_card
+from desktop_app.telemetry.nvml_backend import NvmlBackend, NvmlProbe
+from desktop_app.telemetry.simulated import SimulatedBackend
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_CARD: Final = "GeForce GTX 1660"  # 6 GB
+
+
+def open_backend(card_name: str | None, *, load: CardLoad, clock: SessionClock, seed: int = 0) -> Backend:
+    """An open backend: the simulated card of that name, or without a name the machine's own cards, or
+    ``DEFAULT_CARD`` simulated where there are none.
+
+    ``load`` is what a training writes and a simulated card reads. Without a name this loads the driver library, which
+    can block for seconds. Raises ``NoSuchDeviceError`` for a name that is not, or not surely, in the catalogue.
+    """
+    if card_name is not None:
+        return _simulated(card_name, load=load, clock=clock, seed=seed)
+    real = NvmlBackend(clock)
+    try:
+        cards = real.open()
+    except BackendUnavailable as error:
+        _log.info("no card in this machine (%s: %s): simulating a %s", error.reason, error.detail, DEFAULT_CARD)
+        return _simulated(DEFAULT_CARD, load=load, clock=clock, seed=seed)
+    _log.info("watching %s", ", ".join(card.name for card in cards))
+    return real
+
+
+def probe_nvml(clock: SessionClock | None = None) -> NvmlProbe:
+    """What NVIDIA's driver says about this machine, with a reason for everything missing. Never raises."""
+    return NvmlBackend(clock or SessionClock()).probe()
+
+
+def _simulated(card_name: str, *, load: CardLoad, clock: SessionClock, seed: int) -> SimulatedBackend:
+    backend = SimulatedBackend(find_simulable_card(card_name), load=load, clock=clock, seed=seed)
+    backend.open()
+    return backend
