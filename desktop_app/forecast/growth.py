@@ -1,0 +1,145 @@
+"""Lines through noisy troughs: a robust slope, what is known about its error, and whether it is a line at all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from desktop_app.forecast.evidence import Floats
+
+_BLOCK_BYTES: Final = 512  # every allocation is a multiple of this: facts/allocator.md rule 1
+_OLS_SLOPE_FACTOR: Final = 12.0  # variance of a slope over n equidistant points: 12 σ² / n³
+_WANDER_SLOPE_FACTOR: Final = 1.2  # variance of a slope through a random walk: 6/5 ω² / n
+_STRAIGHT_RATIO: Final = 0.25  # halves of a line may differ by this much even when the noise says it is significant
+_STRAIGHT_Z: Final = 2.5
+_MIN_VARIED_STEPS: Final = 8  # changes of batch size before their effect is worth fitting
+_EXPLAINED_SHARE: Final = 0.3  # of the variance, for the batch size to count as the reason
+
+
+@dataclass(frozen=True, slots=True)
+class LineFit:
+    """A line through (step, bytes). Slopes in bytes per step.
+
+    The noise has two parts: ``noise_bytes``, independent at each point, and ``wander_bytes``, the deviation that one
+    step adds for good (a leak of varying size is a random walk around its line). ``level_bytes`` is the line at the
+    newest point. ``early`` and ``late`` are the slopes of the two halves and ``half_sd`` the deviation of each.
+    """
+
+    slope: float
+    slope_sd: float
+    level_bytes: float
+    noise_bytes: float
+    wander_bytes: float
+    span_steps: float
+    last_step: float
+    early: float
+    late: float
+    half_sd: float
+
+    @property
+    def grown_bytes(self) -> float:
+        """Growth along the line over the window."""
+        return self.slope * self.span_steps
+
+    @property
+    def significance(self) -> float:
+        """Slope in units of its own deviation."""
+        return self.slope / self.slope_sd
+
+    @property
+    def straight(self) -> bool:
+        """Both halves have the same slope, as far as the noise lets one see."""
+        allowed = max(_STRAIGHT_RATIO * self.slope, _STRAIGHT_Z * math.sqrt(2.0) * self.half_sd)
+        return abs(self.late - self.early) <= allowed
+
+    def levels_off_within(self, room_bytes: float) -> bool:
+        """Growth slows so clearly that it will end before it has taken ``room_bytes`` more.
+
+        If each half-window grows by the fraction r of the one before (Aitken's extrapolation), r / (1 − r) times the
+        newest half's growth is still to come; the verdict asks for room even when r is two deviations higher.
+        """
+        if self.early <= 0 or self.late >= self.early:
+            return False
+        ratio = max(self.late, 0.0) / self.early
+        ratio += 2.0 * self.half_sd / self.early * math.sqrt(1.0 + ratio**2)
+        half_growth = max(self.late, 0.0) * self.span_steps / 2.0
+        return ratio < 1.0 and half_growth * ratio / (1.0 - ratio) < room_bytes
+
+
+@lru_cache(maxsize=256)
+def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    first, second = np.triu_indices(points, 1)
+    return first, second
+
+
+def theil_sen_slope(steps: Floats, values: Floats) -> float:
+    """Median of the slopes of all pairs of points (Sen, 1968): unmoved by up to 29 % of outliers."""
+    first, second = _pairs(steps.size)
+    return float(np.median((values[second] - values[first]) / (steps[second] - steps[first])))
+
+
+def fit_line(steps: Floats, values: Floats) -> LineFit:
+    """Fit a line to at least 4 points with rising ``steps``; sizes in bytes."""
+    slope = theil_sen_slope(steps, values)
+    middle = steps.size // 2
+    residual = values - slope * (steps - steps[-1])
+    level = float(np.median(residual))
+    span = float(steps[-1] - steps[0])
+    noise, wander = _noise(residual - level, span / (steps.size - 1))
+    return LineFit(
+        slope=slope,
+        slope_sd=_slope_sd(noise, wander, steps.size, span),
+        level_bytes=level,
+        noise_bytes=noise,
+        wander_bytes=wander,
+        span_steps=span,
+        last_step=float(steps[-1]),
+        early=theil_sen_slope(steps[:middle], values[:middle]),
+        late=theil_sen_slope(steps[middle:], values[middle:]),
+        half_sd=_slope_sd(noise, wander, middle, span / 2.0),
+    )
+
+
+def _slope_sd(noise: float, wander: float, points: int, span: float) -> float:
+    """Deviation of a slope over ``span`` steps from both kinds of noise."""
+    independent = _OLS_SLOPE_FACTOR * noise**2 / (points * span**2)
+    return math.sqrt(independent + _WANDER_SLOPE_FACTOR * wander**2 / span)
+
+
+def _noise(residual: Floats, spacing: float) -> tuple[float, float]:
+    """Independent noise per point and wander per √step, from the structure function of the residuals.
+
+    The mean square of differences at lag m is 2 σ² + m ω². Mean squares, not medians: a single jump in an otherwise
+    level window must look like wander, or it would pass for a line.
+    """
+    near = float(np.mean(np.diff(residual) ** 2))
+    wander_squared = 0.0
+    for lag in {max(2, residual.size // 8), max(3, residual.size // 4)}:
+        far = float(np.mean((residual[lag:] - residual[:-lag]) ** 2))
+        wander_squared = max(wander_squared, (far - near) / (lag - 1))
+    noise_squared = max(near - wander_squared, 0.0) / 2.0
+    floor = _BLOCK_BYTES**2 / 12.0  # of rounding to blocks
+    return math.sqrt(noise_squared + floor), math.sqrt(wander_squared / spacing)
+
+
+def bytes_per_sample(troughs: Floats, batches: Floats) -> float:
+    """How much of a trough follows the batch size (the batch itself is still live), from neighbouring steps.
+
+    0 when batches do not vary or the troughs do not follow them.
+    """
+    batch_change = np.diff(batches)
+    varied = batch_change != 0
+    if np.count_nonzero(varied) < _MIN_VARIED_STEPS:
+        return 0.0
+    change = batch_change[varied]
+    effect = np.diff(troughs)[varied]
+    effect = effect - np.median(effect)
+    total = float(np.sum(effect**2))
+    slope = float(np.sum(change * effect) / np.sum(change**2))
+    explained = slope**2 * float(np.sum(change**2))
+    return slope if slope > 0 and total > 0 and explained >= _EXPLAINED_SHARE * total else 0.0

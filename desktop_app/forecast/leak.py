@@ -1,0 +1,205 @@
+"""Cause ``leak``: memory that is live after every step and never freed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from desktop_app.core.forecasts import AlertSeverity, Cause
+from desktop_app.core.steps import StepSample
+from desktop_app.forecast.demand import Demand, recent_demand
+from desktop_app.forecast.environment import Environment
+from desktop_app.forecast.evidence import Evidence
+from desktop_app.forecast.outlook import WITHIN_STEPS, Z80, Z95, Outlook, StepsToGo
+from desktop_app.forecast.trend import Interest, Shape, Trend, TroughTrend
+
+# A leak is to be flagged by the time 1 % of the card has grown or 40 steps, whichever is later. The bounds lie a little
+# below: 3 start-up steps are not counted, and the policy wants to see it twice.
+ENOUGH_STEPS: Final = 34
+ENOUGH_GROWTH: Final = 0.009
+LAST_MOMENT_STEPS: Final = 16  # with this few steps left, waiting for more evidence would cost the 10 steps of lead
+IMMINENT_STEPS: Final = 20
+IMMINENT_S: Final = 20.0  # what it takes to read a banner and to save a checkpoint
+LIKELY_P: Final = 0.5
+WATCH_P: Final = 0.1
+HORIZON_S: Final = 24 * 3600.0  # when the length of the run is unknown: further off is no alarm
+_HORIZON_STEPS: Final = 1e6  # when the pace is unknown too
+_BELIEF_UNPROVEN: Final = (
+    0.25  # share of early growth that turns out to go on: warm-up and caches look the same at first
+)
+_BELIEF_PROVEN: Final = 0.8  # prior, until the corpus of the forecast's score says better
+_MODEL_SPREAD: Final = 0.03  # of steps to go, for what no fit can see: how the last segments fall
+_MAX_SPREAD: Final = 1.5
+_EPOCH_MARGIN: Final = 1.1  # a ramp that would be full this much after the epoch's end is still a warning
+_EPOCH_MARGIN_STEPS: Final = 20
+_FALL_SLACK_STEPS: Final = 3  # an epoch's meters may live on for a moment after its end
+_MIN_RISERS: Final = 3
+_RETRY_MEMORY_STEPS: Final = 5
+_RETRY_MATTERS_STEPS: Final = 100  # a retry proves a leak that would be full this soon, not one that is far off
+_FLOOR_SHARE: Final = 0.25  # a slope this far below the one that fills the card in time is not looked at
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """A trend set against room, demand and time. ``horizon_steps``: how long the growth is taken to go on."""
+
+    trend: Trend
+    demand: Demand
+    headroom_bytes: float
+    to_go: StepsToGo
+    horizon_steps: float
+    proven: bool
+
+    @property
+    def belief(self) -> float:
+        """Probability that the growth goes on until memory is out.
+
+        What has grown for n steps goes on for k more with probability n / (n + k), were nothing else known (Gott,
+        1993); most growth of troughs that has passed the tests is a true leak and never stops.
+        """
+        if not self.proven:
+            return _BELIEF_UNPROVEN
+        lasted = self.trend.steps / (self.trend.steps + max(self.to_go.median, 0.0))
+        return _BELIEF_PROVEN + (1.0 - _BELIEF_PROVEN) * lasted
+
+    def probability(self, steps: float) -> float:
+        return self.belief * self.to_go.probability_within(min(steps, self.horizon_steps))
+
+
+class LeakCause:
+    """Sees every step; says what the troughs lead to. The forecaster's lock guards it."""
+
+    def __init__(self) -> None:
+        self._trend = TroughTrend()
+        self._first_batch: int | None = None
+
+    def add(self, sample: StepSample, evidence: Evidence) -> None:
+        """Take one step, when it is of the usual shape and start-up is over."""
+        if sample.memory is None or evidence.starting_up:
+            return
+        usual = evidence.usual_batch
+        if usual is None or sample.batch_samples == usual:
+            self._trend.add(sample.step, float(sample.memory.live_bytes), sample.batch_samples)
+
+    def outlook(self, evidence: Evidence, environment: Environment) -> Outlook | None:
+        """What will happen if growth goes on; ``None`` when nothing grows or it cannot matter."""
+        demand = recent_demand(evidence)
+        if demand is None:
+            return None
+        run_horizon = _run_horizon(evidence, environment)
+        top = environment.allocator_room(evidence.memory) - demand.unusable_bytes
+        room = max(top - self._trend.trough_bytes - demand.typical_bytes, 1.0)
+        trend = self._trend.trend(Interest(room, _FLOOR_SHARE * room / max(run_horizon, 1.0)))
+        if trend is None:
+            return None
+        verdict = _judge(trend, demand, top, run_horizon, evidence, environment)
+        return _to_outlook(verdict, evidence, environment)
+
+
+def _run_horizon(evidence: Evidence, environment: Environment) -> float:
+    left = environment.steps_left(evidence.step)
+    if left is not None:
+        return float(left)
+    pace = evidence.seconds_per_step()
+    return HORIZON_S / pace if pace else _HORIZON_STEPS
+
+
+def _judge(
+    trend: Trend, demand: Demand, top_bytes: float, run_horizon: float, evidence: Evidence, environment: Environment
+) -> _Verdict:
+    room = top_bytes - trend.level_bytes
+    to_go = _steps_to_go(trend, demand, room)
+    horizon = run_horizon
+    epoch_left = environment.steps_to_epoch_end(evidence.step)
+    in_first_ramp = environment.same_epoch(trend.first_step, evidence.step - _FALL_SLACK_STEPS)
+    if trend.shape is Shape.LINE and epoch_left is not None and in_first_ramp:
+        horizon = min(horizon, _EPOCH_MARGIN * epoch_left + _EPOCH_MARGIN_STEPS)
+    proven = _enough_evidence(trend, to_go, environment) or _driver_refused(to_go, evidence)
+    return _Verdict(trend, demand, room - demand.typical_bytes, to_go, horizon, proven)
+
+
+def _enough_evidence(trend: Trend, to_go: StepsToGo, environment: Environment) -> bool:
+    if trend.stairs is not None:
+        one_more = to_go.median <= 1.5 * trend.stairs.distance_steps
+        return trend.stairs.risers >= _MIN_RISERS or one_more
+    if to_go.low <= LAST_MOMENT_STEPS:
+        return True
+    return trend.steps >= ENOUGH_STEPS and trend.grown_bytes >= ENOUGH_GROWTH * environment.capacity_bytes
+
+
+def _driver_refused(to_go: StepsToGo, evidence: Evidence) -> bool:
+    """The allocator had to give memory back and ask again: the last warning there is, when memory grows as well."""
+    retried = evidence.retried_at_step
+    recently = retried is not None and evidence.step - retried <= _RETRY_MEMORY_STEPS
+    return recently and to_go.low <= _RETRY_MATTERS_STEPS
+
+
+def _steps_to_go(trend: Trend, demand: Demand, room: float) -> StepsToGo:
+    """Steps until a demand no longer fits above the growing trough, and how well that is known."""
+    if trend.stairs is not None:
+        median = trend.stairs.steps_until_full(room - demand.typical_bytes)
+        timing = 0.3 * trend.stairs.distance_steps / max(median, 1.0)
+        return StepsToGo(median, min(math.hypot(trend.stairs.spread, timing), _MAX_SPREAD))
+    at_typical = (room - demand.typical_bytes) / trend.slope
+    low, median, high = (
+        max(0.0, min(at_typical, demand.steps_until(room, trend.slope, expected=overflows)))
+        for overflows in (-math.log(0.9), math.log(2.0), -math.log(0.1))  # survival 90 %, 50 %, 10 %
+    )
+    if median <= 0:
+        return StepsToGo(0.0, 0.0)
+    from_demand = math.log(high / max(low, 0.1 * median)) / (2.0 * Z80)
+    from_slope = trend.slope_sd / trend.slope
+    from_wander = trend.wander_bytes / (trend.slope * math.sqrt(median))
+    from_level = math.hypot(trend.noise_bytes, demand.unusable_sd_bytes) / (trend.slope * median)
+    spread = math.hypot(from_demand, from_slope, from_wander, from_level, _MODEL_SPREAD)
+    return StepsToGo(median, min(spread, _MAX_SPREAD))
+
+
+def _severity(verdict: _Verdict, evidence: Evidence) -> AlertSeverity | None:
+    if verdict.proven and verdict.probability(math.inf) >= LIKELY_P:
+        pace = evidence.seconds_per_step() or 0.0
+        soon = verdict.to_go.median <= IMMINENT_STEPS or 0.0 < verdict.to_go.median * pace <= IMMINENT_S
+        return AlertSeverity.IMMINENT if soon else AlertSeverity.LIKELY
+    watch = verdict.to_go.probability_within(verdict.horizon_steps) >= WATCH_P
+    return AlertSeverity.WATCH if watch else None
+
+
+def _to_outlook(verdict: _Verdict, evidence: Evidence, environment: Environment) -> Outlook | None:
+    severity = _severity(verdict, evidence)
+    grows_for = verdict.horizon_steps if verdict.proven else min(verdict.horizon_steps, verdict.trend.steps)
+    base = environment.device_bytes(evidence.memory) - (evidence.memory.reserved_bytes if evidence.memory else 0)
+    peak = base + verdict.demand.unusable_bytes + verdict.trend.level_bytes + verdict.demand.typical_bytes
+    growth = verdict.trend.slope * grows_for
+    return Outlook(
+        cause=Cause.LEAK,
+        severity=severity,
+        p_within={steps: verdict.probability(steps) for steps in WITHIN_STEPS},
+        p_run=verdict.probability(math.inf),
+        to_go=verdict.to_go if severity is not None else None,
+        evidence=_figures(verdict, evidence),
+        peak_low_bytes=peak + growth,
+        peak_high_bytes=peak + growth * (1.0 + Z95 * min(verdict.to_go.spread, 1.0)),
+    )
+
+
+def _figures(verdict: _Verdict, evidence: Evidence) -> Mapping[str, float]:
+    trend = verdict.trend
+    figures = {
+        "slope_bytes_per_step": trend.slope,
+        "slope_sd_bytes_per_step": trend.slope_sd,
+        "grown_bytes": trend.grown_bytes,
+        "grown_steps": trend.steps,
+        "trough_bytes": trend.level_bytes,
+        "demand_bytes": verdict.demand.typical_bytes,
+        "headroom_bytes": verdict.headroom_bytes,
+        "first_step": float(trend.first_step),
+        "significance": trend.significance,
+    }
+    usual = evidence.usual_batch
+    if usual is not None:
+        figures["batch_samples"] = float(usual)
+    if trend.stairs is not None:
+        figures |= {"jump_bytes": trend.stairs.jump_bytes, "jump_distance_steps": trend.stairs.distance_steps}
+    return figures

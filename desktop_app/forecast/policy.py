@@ -1,0 +1,128 @@
+"""From what causes say to what people are told: one alert per cause, raised late enough to be true, not flapping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from desktop_app.core.forecasts import Alert, AlertSeverity, Cause
+from desktop_app.forecast.outlook import Outlook
+
+RAISE_AFTER: Final = 2  # samples in a row that call for an alert; urgent ones need no second
+CLEAR_BELOW_P: Final = 0.2  # an alert is raised at 0.5: the gap keeps one that hovers from flapping
+CLEAR_AFTER_STEPS: Final = 40  # as long as a leak may take to be flagged: a restarted fit must not clear it
+_MAX_PATIENCE: Final = 64
+
+_RANK: Final = {None: 0, AlertSeverity.WATCH: 1, AlertSeverity.LIKELY: 2, AlertSeverity.IMMINENT: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one sample changed: alerts raised (or raised in severity) and alerts that are over."""
+
+    raised: tuple[Alert, ...] = ()
+    cleared: tuple[Alert, ...] = ()
+
+
+@dataclass(slots=True)
+class _CauseState:
+    """Memory about one cause. ``patience`` doubles with every alert that turned out to be nothing."""
+
+    alert: Alert | None = None
+    calls: int = 0
+    patience: int = RAISE_AFTER
+    quiet_since_step: int | None = None
+
+
+class Policy:
+    """Decides about alerts; ``WATCH`` is none. The forecaster's lock guards it."""
+
+    def __init__(self) -> None:
+        self._states: dict[Cause, _CauseState] = {}
+        self._last_id = 0
+
+    @property
+    def open_alerts(self) -> tuple[Alert, ...]:
+        """Alerts that are not over, in the order of their raising."""
+        open_alerts = [state.alert for state in self._states.values() if state.alert is not None]
+        return tuple(sorted(open_alerts, key=lambda alert: alert.alert_id))
+
+    def update(self, t_s: float, step: int, outlooks: Mapping[Cause, Outlook], pace_s: float | None) -> Changes:
+        """Judge the outlooks of one sample at ``t_s``; ``pace_s`` turns steps into seconds."""
+        raised: list[Alert] = []
+        cleared: list[Alert] = []
+        for cause in dict.fromkeys([*self._states, *outlooks]):
+            state = self._states.setdefault(cause, _CauseState())
+            outlook = outlooks.get(cause)
+            alert = self._raise(state, outlook, t_s, step, pace_s) if outlook is not None else None
+            if alert is not None:
+                raised.append(alert)
+            over = self._clear(state, outlook, t_s, step)
+            if over is not None:
+                cleared.append(over)
+        return Changes(tuple(raised), tuple(cleared))
+
+    def _raise(self, state: _CauseState, outlook: Outlook, t_s: float, step: int, pace_s: float | None) -> Alert | None:
+        known = state.alert.severity if state.alert is not None else AlertSeverity.WATCH
+        if outlook.severity is None or _RANK[outlook.severity] <= _RANK[known]:
+            state.calls = 0
+            return None
+        state.calls += 1
+        needed = 1 if outlook.urgent else RAISE_AFTER if state.alert is not None else state.patience
+        if state.calls < needed:
+            return None
+        state.calls = 0
+        if state.alert is None:
+            self._last_id += 1
+        alert_id = state.alert.alert_id if state.alert is not None else self._last_id
+        state.alert = _to_alert(alert_id, outlook, outlook.severity, t_s, step, pace_s)
+        return state.alert
+
+    def _clear(self, state: _CauseState, outlook: Outlook | None, t_s: float, step: int) -> Alert | None:
+        if state.alert is None:
+            return None
+        if outlook is not None and outlook.p_run >= CLEAR_BELOW_P:
+            state.quiet_since_step = None
+            return None
+        if state.quiet_since_step is None:
+            state.quiet_since_step = step
+        wait = 0 if state.alert.cause in _OVER_AT_ONCE else CLEAR_AFTER_STEPS
+        if step - state.quiet_since_step < wait:
+            return None
+        over = replace(state.alert, cleared_t_s=t_s)
+        patience = min(2 * state.patience, _MAX_PATIENCE)
+        self._states[over.cause] = _CauseState(patience=patience)
+        return over
+
+
+# A call that has returned is over; there is nothing to wait for.
+_OVER_AT_ONCE: Final = frozenset({Cause.FIRST_OPTIMIZER_STEP})
+
+
+def _to_alert(
+    alert_id: int, outlook: Outlook, severity: AlertSeverity, t_s: float, step: int, pace_s: float | None
+) -> Alert:
+    to_go = outlook.to_go
+    return Alert(
+        alert_id=alert_id,
+        t_s=t_s,
+        step=step,
+        cause=outlook.cause,
+        severity=severity,
+        eta_steps=to_go.median if to_go is not None else None,
+        eta_steps_low=to_go.low if to_go is not None else None,
+        eta_steps_high=to_go.high if to_go is not None else None,
+        eta_s=in_seconds(to_go.median, pace_s) if to_go is not None else None,
+        eta_low_s=in_seconds(to_go.low, pace_s) if to_go is not None else None,
+        eta_high_s=in_seconds(to_go.high, pace_s) if to_go is not None else None,
+        evidence=dict(outlook.evidence),
+        action=outlook.action,
+    )
+
+
+def in_seconds(steps: float, pace_s: float | None) -> float | None:
+    """Steps as seconds; 0 steps are 0 s at any pace, others need one."""
+    if steps == 0.0:
+        return 0.0
+    return None if pace_s is None else steps * pace_s

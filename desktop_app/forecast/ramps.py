@@ -1,0 +1,91 @@
+"""Growth that falls back (a saw-tooth, an epoch's meters): where a rise ended, and how high rises usually go."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from desktop_app.core.units import MIB
+
+_KEPT: Final = 64
+_MIN_STEPS: Final = 8  # a rise shorter than this is noise to every fit anyway
+_DROP_MIN_BYTES: Final = MIB
+_OUTSTANDING: Final = 6.0  # a fall or a riser is this many times the ordinary change of a step
+_DROP_SHARE: Final = 0.3  # of the rise: a smaller drop is noise
+_RESET_SHARE: Final = 0.7  # of the rise: a larger drop is the ramp's own end, a smaller one a shift of level
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From one trough to the next, in bytes; ``outstanding`` when far larger than changes usually are."""
+
+    size_bytes: float
+    outstanding: bool
+
+
+class OrdinaryChange:
+    """The usual change of a trough from step to step: the median of the newest 16."""
+
+    def __init__(self) -> None:
+        self._sizes: deque[float] = deque(maxlen=16)
+        self._previous: float | None = None
+
+    def add(self, trough: float) -> Change:
+        """Take the next trough."""
+        size = 0.0 if self._previous is None else trough - self._previous
+        self._previous = trough
+        change = Change(size, self._stands_out(size))
+        self._sizes.append(abs(size))
+        return change
+
+    def _stands_out(self, size: float) -> bool:
+        if len(self._sizes) < _MIN_STEPS:
+            return False
+        usual = sorted(self._sizes)[len(self._sizes) // 2]
+        return abs(size) >= max(_OUTSTANDING * usual, _DROP_MIN_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """One rise that fell back. Steps are run steps, sizes bytes."""
+
+    first_step: int
+    last_step: int
+    bottom_bytes: float
+    rise_bytes: float
+
+
+class RampWatch:
+    """Follows the troughs step by step and tells where a rise has fallen back."""
+
+    def __init__(self) -> None:
+        self.ramps: deque[Ramp] = deque(maxlen=_KEPT)
+        self.first_step: int | None = None
+        self.bottom_bytes = 0.0  # lowest trough since the last fall
+        self._previous = (0, 0.0)
+        self._steps = 0
+
+    @property
+    def usual_rise_bytes(self) -> float:
+        """The highest rise that has fallen back so far; 0 when none has."""
+        return max((ramp.rise_bytes for ramp in self.ramps), default=0.0)
+
+    def fell(self, step: int, trough: float, change: Change) -> bool:
+        """Take the next trough; true when a rise ended before it, so that what grows from here on is new."""
+        falls = self.first_step is not None and change.outstanding and self._falls_to(trough)
+        if self.first_step is None or falls:
+            self.first_step, self.bottom_bytes, self._steps = step, trough, 0
+        self.bottom_bytes = min(self.bottom_bytes, trough)
+        self._previous = (step, trough)
+        self._steps += 1
+        return falls
+
+    def _falls_to(self, trough: float) -> bool:
+        last_step, top = self._previous
+        rise, drop = top - self.bottom_bytes, top - trough
+        if self._steps < _MIN_STEPS or drop < _DROP_SHARE * rise or drop <= 0:
+            return False
+        if drop >= _RESET_SHARE * rise and rise > 0 and self.first_step is not None:
+            self.ramps.append(Ramp(self.first_step, last_step, self.bottom_bytes, rise))
+        return True

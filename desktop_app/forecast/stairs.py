@@ -1,0 +1,95 @@
+"""Growth in stairs: jumps of like size at like distances, such as a copy kept at every checkpoint."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from desktop_app.forecast.ramps import Change
+
+_KEPT: Final = 8
+_ALIKE: Final = 0.35  # sizes and distances may differ from their median by this share
+_OVERDUE: Final = 1.7  # no riser for this many distances: the stairs have ended
+_MIN_DISTANCE_STEPS: Final = 3.0  # closer ones are a line
+
+
+@dataclass(frozen=True, slots=True)
+class Stairs:
+    """Recurring jumps. Spreads are deviations relative to the value."""
+
+    jump_bytes: float
+    jump_spread: float
+    distance_steps: float
+    distance_spread: float
+    risers: int
+    since_last_steps: float
+
+    @property
+    def slope(self) -> float:
+        """Bytes per step over many stairs."""
+        return self.jump_bytes / self.distance_steps
+
+    @property
+    def grown_bytes(self) -> float:
+        return self.jump_bytes * self.risers
+
+    @property
+    def spread(self) -> float:
+        """Relative deviation of the slope."""
+        return math.hypot(self.jump_spread, self.distance_spread) / math.sqrt(self.risers)
+
+    def steps_until_full(self, room_bytes: float) -> float:
+        """Steps until the riser that no longer fits into ``room_bytes``."""
+        risers = max(0.0, room_bytes // self.jump_bytes) + 1.0
+        return max(self.distance_steps - self.since_last_steps, 0.0) + (risers - 1.0) * self.distance_steps
+
+
+class StairWatch:
+    """Collects the jumps that stand out from the ordinary change between steps."""
+
+    def __init__(self) -> None:
+        self._risers: deque[tuple[int, float]] = deque(maxlen=_KEPT)
+
+    def restart(self) -> None:
+        self._risers.clear()
+
+    def add(self, step: int, change: Change) -> None:
+        """Take one change of the troughs. What jumps down as well is no stair."""
+        if change.outstanding and change.size_bytes < 0:
+            self._risers.clear()
+        elif change.outstanding:
+            self._risers.append((step, change.size_bytes))
+
+    def stairs(self, step: int) -> Stairs | None:
+        """The stairs as seen at ``step``: the most of the newest risers that are alike, at least two.
+
+        With two risers their distance has been seen once only; the caller decides whether that is enough.
+        """
+        for count in range(len(self._risers), 1, -1):
+            stairs = _alike(list(self._risers)[-count:], step)
+            if stairs is not None:
+                return stairs
+        return None
+
+
+def _alike(risers: list[tuple[int, float]], step: int) -> Stairs | None:
+    at = np.array([riser[0] for riser in risers], dtype=np.float64)
+    sizes = np.array([riser[1] for riser in risers])
+    distances = np.diff(at)
+    jump, distance = float(np.median(sizes)), float(np.median(distances))
+    alike = np.max(np.abs(sizes - jump)) <= _ALIKE * jump and np.max(np.abs(distances - distance)) <= _ALIKE * distance
+    since = step - float(at[-1])
+    if not alike or since > _OVERDUE * distance or distance < _MIN_DISTANCE_STEPS:
+        return None
+    return Stairs(
+        jump_bytes=jump,
+        jump_spread=float(np.std(sizes)) / jump,
+        distance_steps=distance,
+        distance_spread=float(np.std(distances)) / distance,
+        risers=sizes.size,
+        since_last_steps=since,
+    )

@@ -1,0 +1,105 @@
+"""The troughs of live memory over a whole run in bounded space: fine for the newest steps, coarser further back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from desktop_app.forecast.evidence import Floats
+
+LEVEL_POINTS: Final = 128  # points kept per level
+LEVEL_RATIO: Final = 4  # a point of level n + 1 is the lowest of this many points of level n
+LEVELS: Final = 12  # 128 · 4^11 steps: 17 years at 1 step/s
+SHORTEST_POINTS: Final = 12  # fewer say nothing about the noise
+_SHORTEST_COARSE_POINTS: Final = 33  # shorter windows of a coarse level are finer on the level below
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Troughs of the newest part of the series, oldest first. Views: valid until the next ``append``."""
+
+    steps: Floats
+    troughs: Floats  # bytes
+    batches: Floats  # samples
+
+    @property
+    def points(self) -> int:
+        return int(self.steps.size)
+
+    def last(self, points: int) -> Window:
+        """The newest ``points`` points."""
+        return Window(self.steps[-points:], self.troughs[-points:], self.batches[-points:])
+
+
+class _Level:
+    """A mirrored ring of points, and the lowest point of the block being filled for the level above."""
+
+    def __init__(self) -> None:
+        self.rows: Floats = np.full((3, 2 * LEVEL_POINTS), np.nan)
+        self.count = 0
+        self.pending: tuple[float, float, float] | None = None
+        self.pending_count = 0
+
+    def append(self, point: tuple[float, float, float]) -> None:
+        at = self.count % LEVEL_POINTS
+        self.rows[:, at] = point
+        self.rows[:, at + LEVEL_POINTS] = point
+        self.count += 1
+
+    def fold(self, point: tuple[float, float, float]) -> tuple[float, float, float] | None:
+        """Add to the block; the block's lowest point when it is full."""
+        if self.pending is None or point[1] < self.pending[1]:
+            self.pending = point
+        self.pending_count += 1
+        if self.pending_count < LEVEL_RATIO:
+            return None
+        lowest, self.pending, self.pending_count = self.pending, None, 0
+        return lowest
+
+    def window(self) -> Window:
+        end = (self.count - 1) % LEVEL_POINTS + LEVEL_POINTS + 1
+        begin = end - min(self.count, LEVEL_POINTS)
+        return Window(*(self.rows[row, begin:end] for row in range(3)))
+
+
+class TroughSeries:
+    """Lowest points of live memory between steps, since the series (re)started. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._levels = [_Level() for _ in range(LEVELS)]
+        self.first_step: int | None = None
+
+    @property
+    def steps(self) -> int:
+        """Steps appended since the series began."""
+        return self._levels[0].count
+
+    def append(self, step: int, trough_bytes: float, batch_samples: int) -> None:
+        if self.first_step is None:
+            self.first_step = step
+        point: tuple[float, float, float] | None = (step, trough_bytes, batch_samples)
+        for level in self._levels:
+            if point is None:
+                return
+            level.append(point)
+            point = level.fold(point)
+
+    def newest(self) -> Window:
+        """The newest steps one by one."""
+        return self._levels[0].window()
+
+    def windows(self) -> Iterator[tuple[tuple[int, int, int], Window]]:
+        """Ever shorter windows that end now, from the whole series down to its newest 12 steps.
+
+        Each comes with a key that is equal for equal content, so that what was computed of it can be kept.
+        """
+        for index in reversed(range(LEVELS)):
+            level = self._levels[index]
+            shortest = _SHORTEST_COARSE_POINTS if index else SHORTEST_POINTS
+            points = min(level.count, LEVEL_POINTS)
+            while points >= shortest:
+                yield (index, level.count, points), level.window().last(points)
+                points //= 2

@@ -1,0 +1,142 @@
+"""The forecaster's thread: steps come in as they end, forecasts and alerts go out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from desktop_app.core.forecasts import Alert, Forecast
+from desktop_app.core.steps import PhaseSample, StepSample
+from desktop_app.forecast.forecaster import Forecaster, Update
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+INBOX_STEPS: Final = 4096  # over three minutes at 20 steps/s; a thread that far behind is stuck
+
+
+class ForecasterThread(threading.Thread):
+    """Owns a forecaster. Callbacks come in this thread, those of ``observe_phase_now`` in its caller's.
+
+    Runs in: forecaster thread. A backlog is taken in whole, with one forecast for its newest step. A callback that
+    raises is logged and does not end the thread.
+    """
+
+    def __init__(
+        self,
+        forecaster: Forecaster,
+        *,
+        on_forecast: Callable[[Forecast], None],
+        on_alert: Callable[[Alert], None],
+        on_cleared: Callable[[Alert], None],
+    ) -> None:
+        super().__init__(name="forecaster", daemon=True)
+        self.forecaster: Final = forecaster
+        self.dropped = 0  # steps that the inbox had no room for
+        self._on_forecast = on_forecast
+        self._on_alert = on_alert
+        self._on_cleared = on_cleared
+        self._inbox: deque[StepSample | PhaseSample] = deque()
+        self._wake = threading.Condition()
+        self._taking = threading.Lock()  # held from taking samples out of the inbox until the forecaster has them
+        self._stopping = False
+
+    def observe_step(self, sample: StepSample) -> None:
+        """Queue a step; returns at once. Runs in: trainer thread."""
+        self._post(sample)
+
+    def observe_phase(self, sample: PhaseSample) -> None:
+        """Queue a phase; returns at once. Runs in: trainer thread."""
+        self._post(sample)
+
+    def observe_phase_now(self, sample: PhaseSample) -> tuple[Alert, ...]:
+        """Judge a phase before it begins; its alerts have been told, and are given back, when this returns.
+
+        Runs in: trainer thread.
+        """
+        with self._taking:
+            updates = self._absorb(self._take_all())
+            now = self.forecaster.update_phase(sample)
+        self._tell([*updates, now])
+        return now.changes.raised
+
+    def stop(self, timeout_s: float = 1.0) -> bool:
+        """End the thread after what is queued; true when it has ended within ``timeout_s``."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify_all()
+        if self.is_alive():
+            self.join(timeout_s)
+        return not self.is_alive()
+
+    def run(self) -> None:
+        """Forecast until stopped."""
+        while self._wait():
+            try:
+                self._work()
+            except Exception:
+                _log.exception("Forecast failed; the run goes on without it")
+
+    def _post(self, sample: StepSample | PhaseSample) -> None:
+        with self._wake:
+            if len(self._inbox) >= INBOX_STEPS:
+                self._inbox.popleft()
+                self.dropped += 1
+            self._inbox.append(sample)
+            self._wake.notify()
+
+    def _wait(self) -> bool:
+        """Block until there is work; false when there is none and none will come."""
+        with self._wake:
+            self._wake.wait_for(lambda: self._stopping or bool(self._inbox))
+            return bool(self._inbox)
+
+    def _work(self) -> None:
+        with self._taking:
+            samples = self._take_all()
+            if not samples:  # the trainer's own thread was faster
+                return
+            updates = self._absorb(samples[:-1])
+            updates.append(self._update(samples[-1]))
+        self._tell(updates)
+
+    def _take_all(self) -> list[StepSample | PhaseSample]:
+        with self._wake:
+            samples = list(self._inbox)
+            self._inbox.clear()
+        return samples
+
+    def _absorb(self, samples: list[StepSample | PhaseSample]) -> list[Update]:
+        """Take a backlog: steps as evidence only, phases with all they say."""
+        updates = []
+        for sample in samples:
+            if isinstance(sample, StepSample):
+                self.forecaster.absorb_step(sample)
+            else:
+                updates.append(self.forecaster.update_phase(sample))
+        return updates
+
+    def _update(self, sample: StepSample | PhaseSample) -> Update:
+        if isinstance(sample, StepSample):
+            return self.forecaster.update_step(sample)
+        return self.forecaster.update_phase(sample)
+
+    def _tell(self, updates: list[Update]) -> None:
+        """Call back without any lock held. A forecast that the other thread has overtaken is not told any more."""
+        for update in updates:
+            for alert in update.changes.raised:
+                _call(self._on_alert, alert)
+            for alert in update.changes.cleared:
+                _call(self._on_cleared, alert)
+        if updates[-1].forecast is self.forecaster.forecast():
+            _call(self._on_forecast, updates[-1].forecast)
+
+
+def _call(callback: Callable[[_T], None], value: _T) -> None:
+    try:
+        callback(value)
+    except Exception:
+        _log.exception("A listener of the forecast failed")
