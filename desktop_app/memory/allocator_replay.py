@@ -69,12 +69,13 @@ def replay(
                 if allocator.reserved_bytes > reserved_peak:
                     reserved_peak, reserved_index = allocator.reserved_bytes, index
             else:
-                free(blocks.pop(key))
+                block = blocks.pop(key, None)
+                if block is None:
+                    raise ValueError(f"event {index}: id {key} is freed but does not live")
+                free(block)
             if curves:
                 live_curve.append(allocator.live_bytes)
                 reserved_curve.append(allocator.reserved_bytes)
-    except KeyError:
-        raise ValueError(f"event {index}: id {key} is freed but does not live") from None
     except ReplicaOutOfMemoryError as error:
         oom = error
     return ReplayResult(
