@@ -16,20 +16,7 @@ from desktop_app.memory.segments import FREE, LIVE, WAITING
 from .naive_allocator import NaiveAllocator
 
 # Few sizes, so that blocks are used again, around every limit of the rules.
-SIZES = [
-    1,
-    512,
-    513,
-    300_000,
-    1 * MIB - 512,
-    1 * MIB,
-    1 * MIB + 1,
-    3 * MIB,
-    9 * MIB,
-    10 * MIB - 512,
-    10 * MIB,
-    11 * MIB,
-]
+SIZES = [1, 512, 513, 300_000, MIB - 512, MIB, MIB + 1, 3 * MIB, 9 * MIB, 10 * MIB - 512, 10 * MIB, 11 * MIB]
 SIZES += [19 * MIB, 20 * MIB, 21 * MIB - 1, 30 * MIB, 41 * MIB, 64 * MIB]
 
 calm = settings(deadline=None)  # a loaded machine is no failure
@@ -128,7 +115,6 @@ def test_invariants_hold_after_every_call(
     assert allocator.oom_count == len(driver.errors)
 
 
-@settings(calm, max_examples=200)
 @calm
 @given(operations=operations, configuration=configurations, limit=limits)
 def test_everything_freed_and_emptied_leaves_nothing(
