@@ -91,7 +91,7 @@ class NvmlDoor:
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._pynvml: ModuleType | None = None
-        self._absent: set[str] = set()  # symbols
+        self._absent: set[tuple[object, ...]] = set()  # calls (with their struct version) whose symbol is missing
         self._verdicts: dict[tuple[object, ...], tuple[Reason, float]] = {}  # (owner, call, …) → until when
         self._logged: set[tuple[object, ...]] = set()
 
@@ -130,7 +130,7 @@ class NvmlDoor:
     def query(self, call: str, *arguments: Any, owner: str = "") -> Answer:
         """``pynvml.<call>(*arguments)``. ``owner`` names the card in the log and in the memory of verdicts."""
         key = (owner, call, *(a for a in arguments if isinstance(a, int)))
-        remembered = self._remembered(call, key)
+        remembered = self._remembered(key)
         return remembered if remembered is not None else self._ask(call, key, arguments)
 
     def fields(self, handle: Any, field_ids: Sequence[int], *, owner: str) -> dict[int, Answer]:
@@ -138,7 +138,7 @@ class NvmlDoor:
         call = "nvmlDeviceGetFieldValues"
         answers: dict[int, Answer] = {}
         for field_id in field_ids:
-            remembered = self._remembered(call, (owner, "field", field_id))
+            remembered = self._remembered((owner, "field", field_id))
             if remembered is not None:
                 answers[field_id] = remembered
         wanted = [field_id for field_id in field_ids if field_id not in answers]
@@ -151,8 +151,8 @@ class NvmlDoor:
             answers[field_id] = self._field(owner, field_id, value)
         return answers
 
-    def _remembered(self, call: str, key: tuple[object, ...]) -> Answer | None:
-        if call in self._absent:
+    def _remembered(self, key: tuple[object, ...]) -> Answer | None:
+        if key[1:] in self._absent:
             return Answer(reason=Reason.NOT_SUPPORTED)
         verdict = self._verdicts.get(key)
         if verdict is None:
@@ -168,15 +168,15 @@ class NvmlDoor:
             return Answer(reason=Reason.NO_DRIVER)
         function = getattr(pynvml, call, None)  # older bindings lack newer calls
         if function is None:
-            return self._refuse(call, key, _FUNCTION_NOT_FOUND)
+            return self._refuse(key, _FUNCTION_NOT_FOUND)
         try:
             return Answer(function(*arguments))
         except pynvml.NVMLError as error:
-            return self._refuse(call, key, int(error.value))
+            return self._refuse(key, int(error.value))
         except pynvml.NVMLLibraryMismatchError:  # how the bindings name a missing symbol in a few calls
-            return self._refuse(call, key, _FUNCTION_NOT_FOUND)
+            return self._refuse(key, _FUNCTION_NOT_FOUND)
         except UnicodeDecodeError:  # a string that is none
-            return self._refuse(call, key, _UNKNOWN)
+            return self._refuse(key, _UNKNOWN)
 
     def _field(self, owner: str, field_id: int, value: Any) -> Answer:
         code = int(value.nvmlReturn)
@@ -184,14 +184,14 @@ class NvmlDoor:
         if code == _INVALID_ARGUMENT or (code == _SUCCESS and value.timestamp == 0 and value.valueType == 0):
             code = 3
         if code != _SUCCESS:
-            return self._refuse("field", (owner, "field", field_id), code)
+            return self._refuse((owner, "field", field_id), code)
         member, bits = _VALUE_TYPES.get(int(value.valueType), ("ullVal", 64))
         return Answer(getattr(value.value, member), bits=bits)
 
-    def _refuse(self, call: str, key: tuple[object, ...], code: int) -> Answer:
+    def _refuse(self, key: tuple[object, ...], code: int) -> Answer:
         reason = _REASONS.get(code, Reason.UNKNOWN_ERROR)
         if code == _FUNCTION_NOT_FOUND:
-            self._absent.add(call)
+            self._absent.add(key[1:])
         elif reason in _SLOW_VERDICTS:
             self._verdicts[key] = (reason, self._monotonic() + _RETRY_SLOW_S)
         elif reason in _SOON_VERDICTS:

@@ -154,7 +154,7 @@ def memory_answer(door: NvmlDoor, handle: Any, uuid: str, *, v2: bool) -> Answer
     """The memory struct of one version: v2 keeps the driver's reserve apart, v1 counts it as used."""
     if v2:
         return door.query("nvmlDeviceGetMemoryInfo", handle, MEMORY_V2, owner=uuid)
-    return door.query("nvmlDeviceGetMemoryInfo", handle, owner=f"{uuid} v1")
+    return door.query("nvmlDeviceGetMemoryInfo", handle, owner=uuid)
 
 
 def _memory(

@@ -217,9 +217,6 @@ class Sampler:
         present = {card.uuid: card for card in cards}
         self._cards.update(present)  # a lost card stays on the list
         self._sink.on_cards(tuple(self._cards.values()))
-        if self._all_out:
-            self._all_out = False
-            self._sink.on_back(self._clock.now_s(), None)
         self._returning = self._out.keys() & present.keys()
         self._out = {uuid: reason for uuid, reason in self._out.items() if uuid not in present}
         for uuid in self._cards.keys() - present.keys() - self._out.keys():
@@ -246,12 +243,21 @@ class Sampler:
 
     def _deliver(self, uuid: str, readings: Mapping[str, Reading], *, late: bool) -> None:
         t_s = self._clock.now_s()
+        if self._all_out:
+            self._tell_all_back(t_s)
         if uuid in self._returning:
             self._returning.discard(uuid)
             self._sink.on_back(t_s, uuid)
         self._sink.on_gpu(GpuSample(t_s=t_s, uuid=uuid, readings=readings, late=late))
         with self._lock:
             self._samples += 1
+
+    def _tell_all_back(self, t_s: float) -> None:
+        """Back only once a card could be read; cards still out are told by name."""
+        self._all_out = False
+        self._sink.on_back(t_s, None)
+        for uuid, reason in self._out.items():
+            self._sink.on_outage(t_s, uuid, reason)
 
     def _read_processes(self, card: Card) -> None:
         processes = self._timed(self._backend.processes, card)
@@ -286,13 +292,13 @@ class Sampler:
             self._sink.on_back(ended_s, uuid)
 
     def _lose(self, uuid: str, reason: Reason) -> None:
-        """One card is out. Found again but not readable: no second outage."""
+        """One card is out. Told unless it was found again but not readable, or all are out already."""
         now_s = self._clock.now_s()
         self._out[uuid] = reason
         self._back_off.start(now_s)
         if uuid in self._returning:
             self._returning.discard(uuid)
-        elif not self._stopping.is_set():
+        elif not self._all_out and not self._stopping.is_set():
             self._sink.on_outage(now_s, uuid, reason)
 
     def _lose_all(self, reason: Reason) -> None:
