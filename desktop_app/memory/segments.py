@@ -53,7 +53,7 @@ class Block:
         self.before = self
         self.behind = self
         self.uses: set[int] | None = None  # other streams that used it
-        self.freed_at = 0  # look-ups of the pool when it became free, for garbage collection
+        self.freed_at = 0  # look-ups in the large pools when it became free, for garbage collection
 
     def link(self, before: Block, behind: Block) -> None:
         """Stand between two neighbours of the ring."""
@@ -260,7 +260,6 @@ class SegmentStore:
         front.link(block.before, block)
         block.address += size
         block.size_bytes -= size
-        block.freed_at = self._large_lookups
         block.pool.add(block)
         return front
 
