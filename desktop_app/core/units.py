@@ -25,6 +25,6 @@ def format_bytes(size_bytes: float, *, signed: bool = False) -> str:
 def format_torch_size(size_bytes: int) -> str:
     """A size as torch's out-of-memory message prints it: two decimals; bytes, KiB, MiB, GiB."""
     for unit, scale in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
-        if size_bytes >= scale:
+        if size_bytes > scale:  # not >=: torch prints 1 GiB as "1024.00 MiB" (c10/core/Allocator.h, format_size)
             return f"{size_bytes / scale:.2f} {unit}"
     return f"{size_bytes} bytes"
