@@ -187,7 +187,7 @@ class RunConfig:
     checkpoint_every_epochs: int = _setting(
         FieldKind.INTEGER, FieldGroup.CHECKPOINTS, default=1, minimum=0, maximum=1_000_000, unit="epochs"
     )
-    """0: only on request and on stop."""
+    """0: only on request and at the end."""
     on_alert: str = _setting(
         FieldKind.CHOICE, FieldGroup.CHECKPOINTS, default="notify", choices=("notify", "pause", "save_and_pause")
     )

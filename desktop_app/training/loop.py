@@ -1,0 +1,360 @@
+"""The training loop: knows a recipe, a device, a sink and a token, and nothing of threads, windows or files beside
+its checkpoint. Imported late: needs torch."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from desktop_app.core.clock import SessionClock
+from desktop_app.core.errors import FloodmarkError
+from desktop_app.core.events import Event, EventKind, Level
+from desktop_app.core.steps import OomReport, Phase, PhaseSample, RunState, ValidationSample
+from desktop_app.training.checkpoints import Progress
+from desktop_app.training.config import RunConfig
+from desktop_app.training.control import ControlToken, RunCancelled
+from desktop_app.training.devices import TrainingDevice
+from desktop_app.training.gate import BusyLoad, Gate, NoLoad
+from desktop_app.training.learning import LearningWatch
+from desktop_app.training.memory_errors import is_device_out_of_memory, is_host_out_of_memory, requested_bytes
+from desktop_app.training.optimizer_memory import first_step_demand
+from desktop_app.training.outcome import EndReason, RunOutcome
+from desktop_app.training.recipes.data import Batch, PreparedData
+from desktop_app.training.recipes.faults import Fault
+from desktop_app.training.recipes.recipe import Recipe
+from desktop_app.training.resume import ResumePoint
+from desktop_app.training.run_saver import RunSaver
+from desktop_app.training.schedule import Schedule
+from desktop_app.training.status_board import StatusBoard
+from desktop_app.training.step import StepEngine, set_random_state
+from desktop_app.training.step_reports import StepReports, StepSink
+
+__all__ = ["StepSink", "Trainer"]
+
+_log = logging.getLogger(__name__)
+
+
+class Trainer:
+    """One run, from the first step to its end. ``run`` is called once, in the thread that owns the device.
+
+    ``threads``: torch threads for this thread's work on the CPU; ``None`` leaves torch's own choice. The device stays
+    open: who made it closes it.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        config: RunConfig,
+        data: PreparedData,
+        *,
+        device: TrainingDevice,
+        sink: StepSink,
+        token: ControlToken,
+        clock: SessionClock,
+        resume_from: Path | None = None,
+        fault: Fault | None = None,
+        load: BusyLoad | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._recipe = recipe
+        self._config = config
+        self._data = data
+        self._device = device
+        self._sink = sink
+        self._token = token
+        self._clock = clock
+        self._resume_from = resume_from
+        self._fault = fault
+        self._load: BusyLoad = load or NoLoad()
+        self._threads = threads
+        self._progress = Progress()
+        self._engine: StepEngine | None = None
+        self._steps_per_epoch = data.train.batches // config.accumulation
+        self._schedule = Schedule(config, steps_per_epoch=self._steps_per_epoch)
+        self._board = StatusBoard(
+            config, clock=clock, token=token, publish=sink.on_status, skipped_files=len(data.info.skipped)
+        )
+        self._saver = RunSaver(config, data, post=self._post, saved=self._board.note_checkpoint)
+        self._gate = Gate(
+            token,
+            clock=clock,
+            load=self._load,
+            show=lambda state: self._board.show(state, self._progress),
+            save=self._save,
+            max_steps_per_s=config.max_steps_per_s,
+        )
+        self._reports = StepReports(
+            config,
+            sink=sink,
+            clock=clock,
+            learning=LearningWatch(data.class_counts),
+            steps_per_epoch=self._steps_per_epoch,
+        )
+        self._cycle = (0.0, 0.0)  # time and held seconds at the end of the last step or validation
+
+    def run(self) -> RunOutcome:
+        """Train until the end, a stop or a failure. Never raises: an error is part of the outcome."""
+        threads_before = torch.get_num_threads()
+        if self._threads is not None and self._device.torch_device.type == "cpu":
+            torch.set_num_threads(self._threads)
+        try:
+            return self._guarded()
+        finally:
+            self._load.end_busy(self._clock.now_s())
+            self._engine = None
+            if self._fault is not None:
+                self._fault.clear()
+            torch.set_num_threads(threads_before)
+
+    def _guarded(self) -> RunOutcome:
+        """What goes wrong is put into words inside ``except`` and acted upon outside: an exception that is alive
+        keeps the frames of the failed step alive, and with them most of the memory."""
+        oom: OomReport | None = None
+        error: tuple[str, str] | None = None
+        try:
+            return self._finished(self._train())
+        except RunCancelled:
+            pass
+        except FloodmarkError as failure:
+            error = failure.code, failure.message
+        except Exception as failure:  # thread main of the training
+            if is_device_out_of_memory(failure):
+                oom = self._post_mortem(str(failure))
+            else:
+                error = _in_words(failure)
+            _log.log(logging.INFO if oom else logging.ERROR, "The run failed:\n%s", traceback.format_exc())
+        if oom is not None:
+            return self._out_of_memory(oom)
+        if error is not None:
+            return RunOutcome(self._board.end(RunState.FAILED, self._progress, error=error))
+        return self._stopped()
+
+    def _train(self) -> EndReason:
+        self._engine = self._build()
+        progress, per_epoch = self._progress, self._steps_per_epoch
+        epochs_left = self._config.epochs - progress.epoch + 1
+        self._board.begin(total_steps=progress.step + epochs_left * per_epoch - progress.step_in_epoch)
+        self._announce_data()
+        self._gate.check()
+        self._board.show(RunState.RUNNING, progress)
+        self._end_cycle()
+        while progress.epoch <= self._config.epochs:
+            while progress.step_in_epoch < per_epoch:
+                self._gate.await_turn()
+                self._step(self._engine)
+                if progress.step_in_epoch < per_epoch and self._time_is_over():
+                    self._validate(self._engine)
+                    return EndReason.MAX_SECONDS
+            self._end_epoch(self._engine)
+            if self._patience_is_over():
+                return EndReason.EARLY_STOP
+            if self._time_is_over():
+                return EndReason.MAX_SECONDS
+        return EndReason.EPOCHS
+
+    def _build(self) -> StepEngine:
+        """Model, optimizer and, after a resume, all their state, on the device."""
+        config, device = self._config, self._device
+        point = None if self._resume_from is None else ResumePoint(self._resume_from, config, self._data)
+        device.phase(Phase.BUILD)
+        torch.manual_seed(config.seed)
+        model = self._recipe.model(config, self._data.info)
+        if point is not None:
+            point.fill_model(model)
+        model.to(device.torch_device)
+        device.track_model(model)
+        optimizer = self._recipe.optimizer(config, model)
+        if point is not None:
+            point.fill_optimizer(optimizer)
+        device.track_optimizer(optimizer)
+        model.train()
+        if point is not None:
+            self._progress = point.progress()
+            saved = point.checkpoint
+            set_random_state(saved.random_state, saved.device_random_state, device.torch_device)
+        return StepEngine(self._recipe, config, model=model, optimizer=optimizer, device=device, fault=self._fault)
+
+    def _announce_data(self) -> None:
+        skipped = self._data.info.skipped
+        if skipped:
+            first = skipped[0]
+            details = {"count": len(skipped), "path": first.path, "reason": first.reason}
+            self._post(EventKind.DATA_SKIPPED, Level.WARNING, "data.skipped", **details)
+        for warning in self._data.warnings:
+            self._post(EventKind.DATA_SKIPPED, Level.WARNING, warning.code, **warning.params)
+
+    # Steps and epochs
+
+    def _step(self, engine: StepEngine) -> None:
+        progress, accumulation = self._progress, self._config.accumulation
+        start_s, held_s = self._clock.now_s(), self._gate.held_s
+        learning_rate = self._schedule.rate(progress.step + 1)
+        engine.begin()
+        for micro in range(accumulation):
+            self._gate.check()
+            batch = self._data.train.batch(epoch=progress.epoch, index=progress.step_in_epoch * accumulation + micro)
+            self._load.begin_busy(self._clock.now_s())
+            engine.micro_step(batch)
+        self._before_update(engine)
+        engine.update(learning_rate)
+        end_s = self._clock.now_s()
+        self._load.end_busy(end_s)
+        progress.step += 1
+        progress.step_in_epoch += 1
+        step_s = end_s - start_s - (self._gate.held_s - held_s)
+        progress.trained_s += step_s
+        self._reports.report(
+            progress,
+            engine,
+            end_s=end_s,
+            step_s=step_s,
+            learning_rate=learning_rate,
+            memory=self._device.stats(),
+        )
+        self._device.reset_peaks()
+        self._board.pace.add_step(self._end_cycle())
+        self._board.tick(progress, steps_per_epoch=self._steps_per_epoch, left_s=self._left_s())
+
+    def _before_update(self, engine: StepEngine) -> None:
+        """The first update makes the optimizer's state: say so before, so that a rule can hold the run."""
+        engine.enter_optimizer()
+        if engine.state_missing:
+            demand = first_step_demand(engine.optimizer)
+            self._announce(Phase.OPTIMIZER, None if demand is None else demand.total_bytes)
+        self._gate.check()
+
+    def _end_epoch(self, engine: StepEngine) -> None:
+        progress, config = self._progress, self._config
+        if progress.validated_epoch < progress.epoch:
+            self._validate(engine)
+            progress.validated_epoch = progress.epoch
+        ended = progress.epoch
+        progress.epoch += 1
+        progress.step_in_epoch = 0
+        if config.checkpoint_every_epochs and ended % config.checkpoint_every_epochs == 0:
+            self._save()
+
+    def _validate(self, engine: StepEngine) -> None:
+        progress, held_s, began_s = self._progress, self._gate.held_s, self._clock.now_s()
+        self._announce(Phase.VALIDATION)
+        loss, accuracy = engine.validate(self._validation_batches())
+        self._device.reset_peaks()
+        now_s = self._clock.now_s()
+        self._load.end_busy(now_s)
+        progress.last_accuracy = accuracy
+        progress.epochs_since_best += 1
+        if progress.best_accuracy is None or accuracy > progress.best_accuracy:
+            progress.best_accuracy = accuracy
+            progress.epochs_since_best = 0
+        self._sink.on_validation(
+            ValidationSample(t_s=now_s, step=progress.step, epoch=progress.epoch, loss=loss, accuracy=accuracy)
+        )
+        self._board.pace.add_validation(now_s - began_s - (self._gate.held_s - held_s))
+        self._end_cycle()
+
+    def _validation_batches(self) -> Iterator[Batch]:
+        source = self._data.validation
+        for index in range(source.batches):
+            self._gate.check()
+            batch = source.batch(epoch=self._progress.epoch, index=index)
+            self._load.begin_busy(self._clock.now_s())
+            yield batch
+
+    def _end_cycle(self) -> float:
+        """Seconds since the last step or validation ended, pauses taken out."""
+        (before_s, held_before_s), self._cycle = self._cycle, (self._clock.now_s(), self._gate.held_s)
+        return self._cycle[0] - before_s - (self._cycle[1] - held_before_s)
+
+    def _patience_is_over(self) -> bool:
+        patience = self._config.early_stop_epochs
+        return patience is not None and self._progress.epochs_since_best >= patience
+
+    def _time_is_over(self) -> bool:
+        left_s = self._left_s()
+        return left_s is not None and left_s <= 0
+
+    def _left_s(self) -> float | None:
+        """Time until ``max_seconds`` of training are over."""
+        if self._config.max_seconds is None:
+            return None
+        started_s = self._board.status.started_t_s or 0.0
+        return self._config.max_seconds - (self._clock.now_s() - started_s - self._gate.held_s)
+
+    # Ends
+
+    def _finished(self, reason: EndReason) -> RunOutcome:
+        self._save()
+        return RunOutcome(self._board.end(RunState.FINISHED, self._progress), reason)
+
+    def _stopped(self) -> RunOutcome:
+        if self._engine is not None:
+            self._engine.undo()
+            if self._token.save_on_stop:
+                self._save()
+        return RunOutcome(self._board.end(RunState.STOPPED, self._progress))
+
+    def _out_of_memory(self, oom: OomReport) -> RunOutcome:
+        """Free what the failed step held, then save the last whole one, unless the update itself was torn."""
+        engine = self._engine
+        if self._fault is not None:
+            self._fault.clear()
+        if engine is not None:
+            engine.undo()
+        gc.collect()
+        self._device.release()
+        if engine is not None and engine.optimizer_intact:
+            self._save()
+        return RunOutcome(self._board.end(RunState.OUT_OF_MEMORY, self._progress, oom=oom))
+
+    def _post_mortem(self, message: str) -> OomReport:
+        engine, memory = self._engine, self._device.stats()
+        phase = Phase.BUILD if engine is None else engine.phase
+        owners = sorted(memory.peak_categories.items(), key=lambda item: -item[1]) if memory is not None else []
+        return OomReport(
+            t_s=self._clock.now_s(),
+            step=self._progress.step + (phase is not Phase.VALIDATION),
+            phase=phase,
+            message=message,
+            requested_bytes=requested_bytes(message),
+            capacity_bytes=self._device.capacity_bytes,
+            memory=memory,
+            cause=None,
+            largest_owners=tuple((category.value, size) for category, size in owners if size),
+        )
+
+    # Saying and saving
+
+    def _save(self) -> None:
+        if self._engine is not None and self._saver.is_due(self._progress):
+            self._announce(Phase.SAVE)
+            self._saver.save(self._progress, self._engine)
+
+    def _announce(self, phase: Phase, known_demand_bytes: int | None = None) -> None:
+        self._sink.on_phase(
+            PhaseSample(
+                t_s=self._clock.now_s(),
+                step=self._progress.step + (phase is Phase.OPTIMIZER),
+                phase=phase,
+                memory=self._device.stats(),
+                known_demand_bytes=known_demand_bytes,
+            )
+        )
+
+    def _post(self, kind: EventKind, level: Level, code: str, **params: object) -> None:
+        self._sink.on_event(Event(self._clock.now_s(), kind, level, code, params))
+
+
+def _in_words(error: Exception) -> tuple[str, str]:
+    """Code and one line of an unexpected error."""
+    if is_host_out_of_memory(error):
+        return (
+            "training.host_memory",
+            "the computer's own memory (RAM) is full, not the card's; close programs or lower batch_size",
+        )
+    detail = " ".join(str(error).split())[:300]
+    return "training.unexpected", f"{type(error).__name__}: {detail}; the log has the details"

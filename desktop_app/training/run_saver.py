@@ -1,0 +1,61 @@
+"""Writes a run's checkpoint, and says so. Imported late: needs torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from desktop_app.core.events import EventKind, Level
+from desktop_app.training.checkpoints import FILE_NAME, Checkpoint, Progress, save_checkpoint
+from desktop_app.training.config import RunConfig
+from desktop_app.training.recipes.data import PreparedData
+from desktop_app.training.step import StepEngine
+
+Post = Callable[..., None]
+
+
+class RunSaver:
+    """Saves the last whole step into ``output_dir``; without one, nothing. A disk that refuses ends no run."""
+
+    def __init__(self, config: RunConfig, data: PreparedData, *, post: Post, saved: Callable[[str], None]) -> None:
+        self._config = config
+        self._data = data
+        self._post = post
+        self._saved = saved
+        self._last: tuple[int, int] | None = None  # step and epoch of the newest file
+
+    def is_due(self, progress: Progress) -> bool:
+        """There is a place to save to, and it does not hold this very step already."""
+        return self._config.output_dir is not None and self._last != (progress.step, progress.epoch)
+
+    def save(self, progress: Progress, engine: StepEngine) -> None:
+        """Write ``last.pt``; whatever the disk says is an event."""
+        assert self._config.output_dir is not None
+        path = Path(self._config.output_dir) / FILE_NAME
+        if engine.has_outputs and not math.isfinite(engine.loss()):
+            self._post(EventKind.CHECKPOINT, Level.ERROR, "checkpoint.not_finite", path=str(path), step=progress.step)
+            return
+        try:
+            save_checkpoint(path, self._content(progress, engine))
+        except OSError as error:
+            detail = " ".join(str(error.strerror or error).split())
+            self._post(EventKind.CHECKPOINT, Level.ERROR, "checkpoint.failed", path=str(path), detail=detail)
+            return
+        self._last = progress.step, progress.epoch
+        self._saved(str(path))
+        self._post(EventKind.CHECKPOINT, Level.INFO, "checkpoint.saved", path=str(path), step=progress.step)
+
+    def _content(self, progress: Progress, engine: StepEngine) -> Checkpoint:
+        state = engine.whole_state()
+        return Checkpoint(
+            config=asdict(self._config),
+            fingerprint=self._data.fingerprint,
+            classes=self._data.info.classes,
+            progress=progress,
+            model=state.model,
+            optimizer=engine.optimizer.state_dict(),
+            random_state=state.random_state,
+            device_random_state=state.device_random_state,
+        )
