@@ -82,7 +82,11 @@ def ready_estimate() -> Estimate:
 
 
 def leak_evidence() -> dict[str, float]:
-    return {"slope_bytes_per_step": float(LEAK_BYTES_PER_STEP), "steps": float(LEAK_STEPS)}
+    return {
+        "slope_bytes_per_step": float(LEAK_BYTES_PER_STEP),
+        "grown_steps": float(LEAK_STEPS),
+        "batch_samples": 64.0,
+    }
 
 
 def leak_forecast(now_s: float) -> Forecast:
@@ -141,7 +145,7 @@ def first_step_forecast(now_s: float) -> Forecast:
         eta_s=0.0,
         flood_low_bytes=int(6.9 * GIB),
         flood_high_bytes=int(7.1 * GIB),
-        evidence={"demand_bytes": 2.1 * GIB, "headroom_bytes": 1.1 * GIB},
+        evidence={"demand_bytes": 2.1 * GIB, "room_bytes": 1.1 * GIB},
     )
 
 
@@ -158,7 +162,7 @@ def first_step_alert(now_s: float) -> Alert:
         eta_s=0.0,
         eta_low_s=0.0,
         eta_high_s=0.0,
-        evidence={"demand_bytes": 2.1 * GIB, "headroom_bytes": 1.1 * GIB},
+        evidence={"demand_bytes": 2.1 * GIB, "room_bytes": 1.1 * GIB},
         action="reduce_batch",
     )
 

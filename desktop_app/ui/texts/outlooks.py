@@ -49,9 +49,12 @@ def outlook_of(alert: Alert, forecast: Forecast | None = None) -> Outlook:
 
 def sentence(outlook: Outlook) -> str:
     """``Out of memory likely at step 1,840, in about 3 min 20 s (2:50 to 4:10, 8 of 10)``."""
+    watching = outlook.severity is AlertSeverity.WATCH
     if outlook.cause is Cause.FIRST_OPTIMIZER_STEP:
+        if watching:
+            return QCoreApplication.translate("Outlook", "The first optimizer step may run out of memory")
         return QCoreApplication.translate("Outlook", "Out of memory likely in the first optimizer step")
-    if outlook.severity is AlertSeverity.WATCH:
+    if watching:
         return QCoreApplication.translate("Outlook", "Memory grows from step to step. Watching")
     text = _where(outlook)
     if outlook.eta_low_s is None or outlook.eta_high_s is None or (outlook.eta_s or 0.0) <= _NOW_S:
@@ -81,30 +84,30 @@ def evidence(outlook: Outlook) -> str:
 
 
 def _first_step_evidence(facts: Mapping[str, float]) -> str:
-    demand, headroom = facts.get("demand_bytes"), facts.get("headroom_bytes")
-    if demand is None or headroom is None:
-        return QCoreApplication.translate("Outlook", "The optimizer makes its state in this step.")
-    return QCoreApplication.translate(
-        "Outlook", "The optimizer makes its state in this step: it needs {0}, and {1} are free."
-    ).format(numbers.size(demand), numbers.size(headroom))
+    demand, room, peak = facts.get("demand_bytes"), facts.get("room_bytes"), facts.get("estimated_peak_bytes")
+    if demand is not None and room is not None:
+        return QCoreApplication.translate(
+            "Outlook", "The optimizer makes its state in this step: it needs {0}, and {1} are free."
+        ).format(numbers.size(demand), numbers.size(room))
+    if peak is not None:
+        return QCoreApplication.translate(
+            "Outlook", "The optimizer makes its state in this step; the estimate puts the peak at {0}."
+        ).format(numbers.size(peak))
+    return QCoreApplication.translate("Outlook", "The optimizer makes its state in this step.")
 
 
 def _leak_evidence(facts: Mapping[str, float]) -> str:
-    slope, steps = facts.get("slope_bytes_per_step"), facts.get("steps")
-    if slope is None:
-        return QCoreApplication.translate(
-            "Outlook", "Memory that is never freed. Typical cause: a loss kept with its graph."
+    slope, steps = facts.get("slope_bytes_per_step"), facts.get("grown_steps")
+    usual = QCoreApplication.translate("Outlook", "Typical cause: a loss kept with its graph.")
+    if slope is None or steps is None:
+        return f"{QCoreApplication.translate('Outlook', 'Memory that is never freed.')} {usual}"
+    if "batch_samples" in facts:
+        growth = QCoreApplication.translate(
+            "Outlook", "Memory that is never freed: +{0} a step for {1} steps, batch shape unchanged."
         )
-    growth = numbers.small_size(slope)
-    if steps is None:
-        return QCoreApplication.translate(
-            "Outlook", "Memory that is never freed: +{0} a step. Typical cause: a loss kept with its graph."
-        ).format(growth)
-    return QCoreApplication.translate(
-        "Outlook",
-        "Memory that is never freed: +{0} a step for {1} steps at an equal batch shape. "
-        "Typical cause: a loss kept with its graph.",
-    ).format(growth, numbers.integer(steps))
+    else:
+        growth = QCoreApplication.translate("Outlook", "Memory that is never freed: +{0} a step for {1} steps.")
+    return f"{growth.format(numbers.small_size(slope), numbers.integer(steps))} {usual}"
 
 
 _CAUSES: Final = {

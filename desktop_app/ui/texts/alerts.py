@@ -1,0 +1,25 @@
+"""What stands around an alert in the list: when it came and what has become of it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+
+from desktop_app.core.forecasts import Alert
+from desktop_app.ui.texts import numbers, outlooks
+
+
+def when(alert: Alert, wall_s: float) -> str:
+    """``14:32:08 · step 1,632``."""
+    return QCoreApplication.translate("Alerts", "{0} · step {1}").format(
+        numbers.wall_time(wall_s), numbers.integer(alert.step)
+    )
+
+
+def state(alert: Alert, *, ignored: bool) -> str:
+    """How it ended, or that it is ignored; empty for an open one that is shown."""
+    if alert.cleared_t_s is not None:
+        after = numbers.duration(alert.cleared_t_s - alert.t_s)
+        return QCoreApplication.translate("Alerts", "Over after {0}").format(after)
+    if ignored:
+        return QCoreApplication.translate("Alerts", "Ignored")
+    return outlooks.severity_name(alert.severity)
