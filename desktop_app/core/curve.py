@@ -13,9 +13,9 @@ from desktop_app.core.missing import NOT_MEASURED, Floats
 
 Indices = NDArray[np.intp]
 
-# Exponents of two in seconds: bins narrower than 1 ns or wider than 10^18 s mean nothing.
-_NARROWEST: Final = -30
-_WIDEST: Final = 60
+# Bins of less than a nanosecond or more than an aeon mean nothing.
+_NARROWEST_S: Final = 2.0**-30
+_WIDEST_S: Final = 2.0**60
 # Bins are compared as a table (85 µs for 750 pixels) unless it would be this many times larger than its points, because
 # rows were much closer at some time; then by ``reduceat`` (120 µs).
 _UNEVEN: Final = 3
@@ -39,10 +39,8 @@ def bin_width_s(span_s: float, pixels: int) -> float:
     It depends on nothing else, and bins start at multiples of it: while a window of constant length moves, the same
     rows give the same points. Never as narrow as a pixel, so fewer than ``pixels`` bins fit between the edges.
     """
-    if span_s <= 0:
-        return 2.0**_NARROWEST
-    exponent = math.ceil(math.log2(span_s / pixels) + 1e-9)  # 1e-9: rounding in span_s must not flip a round width
-    return 2.0 ** min(max(exponent, _NARROWEST), _WIDEST)
+    exponent = math.log2(min(max(span_s / pixels, _NARROWEST_S), _WIDEST_S))
+    return 2.0 ** math.ceil(exponent + 1e-9)  # 1e-9: rounding in span_s must not flip a round width
 
 
 def draw(x: Floats, y: Floats, *, t0_s: float, t1_s: float, pixels: int) -> Curve:
