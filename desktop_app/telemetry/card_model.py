@@ -98,6 +98,7 @@ class CardModel:
 
     def __init__(self, physics: CardPhysics) -> None:
         self._physics = physics
+        self._cap = clock_under_cap(physics)
         self._temperature_c = settled_temperature_c(physics, physics.idle_w)
         self._average_w = physics.idle_w
         self._energy_j = 0.0
@@ -114,20 +115,20 @@ class CardModel:
             return self.state
         pieces = math.ceil(dt_s / _MAX_SUBSTEP_S)
         piece_s = dt_s / pieces
-        energy_before_j = self._energy_j
-        capped_s = slowed_s = 0.0
-        clock = 0.0
+        power_w = clock = 0.0
+        capped = slowed = 0  # pieces
         for _ in range(pieces):
-            clock, capped, slowed = self._advance_piece(duty, piece_s)
-            capped_s += duty * piece_s * capped
-            slowed_s += duty * piece_s * slowed
-        power_w = (self._energy_j - energy_before_j) / dt_s
-        self.state = self._snapshot(duty=duty, clock=clock, power_w=power_w, shares=(capped_s / dt_s, slowed_s / dt_s))
+            clock, by_power, by_heat = clock_share(self._physics, self._temperature_c, cap=self._cap)
+            power_w += self._advance_piece(duty, clock, piece_s) / pieces
+            capped += by_power
+            slowed += by_heat
+        shares = (duty * (capped / pieces), duty * (slowed / pieces))
+        self.state = self._snapshot(duty=duty, clock=clock, power_w=power_w, shares=shares)
         return self.state
 
-    def _advance_piece(self, duty: float, dt_s: float) -> tuple[float, bool, bool]:
+    def _advance_piece(self, duty: float, clock: float, dt_s: float) -> float:
+        """Heat, energy and time of one piece at constant draw, which is returned (W)."""
         physics = self._physics
-        clock, capped, slowed = clock_share(physics, self._temperature_c)
         power_w = physics.idle_w + duty * (busy_power_w(physics, clock) - physics.idle_w)
         conductance = conductance_w_per_c(physics, self._temperature_c)
         settled_c = physics.ambient_c + power_w / conductance
@@ -136,7 +137,7 @@ class CardModel:
         self._average_w += (power_w - self._average_w) * -math.expm1(-dt_s / _AVERAGE_S)
         self._energy_j += power_w * dt_s
         self._waiting_s = 0.0 if duty > 0 else self._waiting_s + dt_s
-        return clock, capped, slowed
+        return power_w
 
     def _snapshot(self, *, duty: float, clock: float, power_w: float, shares: tuple[float, float]) -> CardState:
         idle = self._waiting_s >= _CLOCKS_UP_S
@@ -159,14 +160,13 @@ def busy_power_w(physics: CardPhysics, clock: float) -> float:
     return physics.idle_w + (physics.load_w - physics.idle_w) * _switching(clock)
 
 
-def clock_share(physics: CardPhysics, temperature_c: float) -> tuple[float, bool, bool]:
-    """(clock while busy as a share of boost, held by the power limit, held by heat)."""
+def clock_share(physics: CardPhysics, temperature_c: float, *, cap: float) -> tuple[float, bool, bool]:
+    """(clock while busy as a share of boost, held by the power limit, held by heat). ``cap``: ``clock_under_cap``."""
     bins = _BIN_MHZ_PER_C * max(0.0, temperature_c - _BIN_START_C) / physics.boost_clock_mhz
     over = (temperature_c - physics.slowdown_c) / _SLOWDOWN_SPAN_C
     by_heat = min(1.0, max(_SLOWEST_SHARE, 1.0 - over))
-    by_power = _clock_under_cap(physics)
-    clock = max(_SLOWEST_SHARE, min(1.0 - bins, by_heat, by_power))
-    return clock, by_power <= clock and by_power < 1.0, by_heat <= clock and by_heat < 1.0
+    clock = max(_SLOWEST_SHARE, min(1.0 - bins, by_heat, cap))
+    return clock, cap <= clock and cap < 1.0, by_heat <= clock and by_heat < 1.0
 
 
 def fan_share(physics: CardPhysics, temperature_c: float) -> float:
@@ -201,7 +201,7 @@ def _switching(clock: float) -> float:
     return clock * voltage**2
 
 
-def _clock_under_cap(physics: CardPhysics) -> float:
+def clock_under_cap(physics: CardPhysics) -> float:
     """The highest clock whose busy draw stays under the power limit."""
     if busy_power_w(physics, 1.0) <= physics.power_limit_w:
         return 1.0

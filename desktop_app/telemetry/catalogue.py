@@ -19,9 +19,11 @@ CATALOGUE_FILE: Final = "gpu_catalogue.csv"
 # whose captures show both (2080 SUPER 4.9 %, 3060 3.0 %, 3080 1.7 %, A100 1.1 %, H200 0.4 %, …).
 TYPICAL_RESERVED_SHARE: Final = 0.017
 
-_MAKERS: Final = frozenset({"nvidia", "amd", "intel", "google", "huawei", "aws", "gpu", "graphics", "card"})
+_MAKERS: Final = frozenset(
+    {"nvidia", "amd", "intel", "google", "huawei", "aws", "apple", "cambricon", "moore", "threads"}
+) | {"hygon", "biren", "metax", "iluvatar", "corex", "kunlunxin", "enflame", "gpu", "graphics", "card"}
 # Family words that people and drivers leave out: "RTX 3090", "T4", "RX 7900 XTX", "MI300X".
-_FAMILIES: Final = frozenset({"geforce", "tesla", "quadro", "radeon", "instinct", "apple", "ascend"})
+_FAMILIES: Final = frozenset({"geforce", "tesla", "quadro", "radeon", "instinct", "ascend"})
 _OPTIONAL: Final = re.compile(r"pcie|sxm\d?|generation$")
 _SERIES: Final = re.compile(r"^(gtx|rtx|rx)")
 _MEMORY: Final = re.compile(r"(\d+) ?gi?b\b")

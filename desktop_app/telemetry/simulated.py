@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Mapping
 from typing import Final
-
-import numpy as np
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
@@ -69,7 +68,7 @@ class SimulatedBackend:
         self._clock = clock
         self._limit_w = power_limit_w or part.tdp_w
         self._model = CardModel(physics_of(part, ambient_c=ambient_c, power_limit_w=power_limit_w))
-        self._noise = np.random.default_rng(seed)
+        self._noise = random.Random(seed)
         self._advanced_s = clock.now_s()
         self._card = _describe(part, self._limit_w)
         self._processes = ProcessDirectory()
@@ -162,7 +161,7 @@ class SimulatedBackend:
     def _activity(self, state: CardState) -> dict[str, Reading]:
         busy_percent = 100.0 * KERNEL_SHARE * state.duty
         if busy_percent > 0:
-            busy_percent += self._noise.normal(0.0, _UTILIZATION_NOISE_PERCENT)
+            busy_percent += self._noise.gauss(0.0, _UTILIZATION_NOISE_PERCENT)
         memory_percent = _MEMORY_TO_COMPUTE * busy_percent
         return {
             "utilization_percent": Reading(_whole_percent(busy_percent)),
@@ -172,7 +171,7 @@ class SimulatedBackend:
         }
 
     def _sensed_power_w(self, state: CardState) -> float:
-        return round(state.power_w * (1.0 + float(self._noise.normal(0.0, _POWER_NOISE_SHARE))), 3)
+        return round(state.power_w * (1.0 + self._noise.gauss(0.0, _POWER_NOISE_SHARE)), 3)
 
     def _used_bytes(self) -> int:
         return min(self._load.used_bytes, self._card.capacity_bytes or 0)
