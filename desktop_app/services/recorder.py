@@ -58,7 +58,9 @@ class SessionDatabase:
         try:
             for name, columns, rows in batch:
                 self._write_rows(name, columns, rows)
-            self._connection.executemany("INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?)", map(_event_row, events))
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?)", map(_event_row, events)
+            )
         except BaseException:
             self._connection.execute("ROLLBACK")
             raise

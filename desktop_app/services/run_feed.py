@@ -41,7 +41,7 @@ class RunFeed:
         *,
         run: Cell[RunStatus],
         memory: Cell[MemoryStats | None],
-        listener: StepListener,
+        listener: StepListener | None,
         complete_status: Callable[[RunStatus], RunStatus],
     ) -> None:
         self._steps = store.declare("steps", STEP_COLUMNS)
@@ -62,6 +62,10 @@ class RunFeed:
         self._state = status.state
         _log.info("Run %s: %s at step %d", status.run_name, status.state.value, status.step)
 
+    def completed(self, status: RunStatus) -> RunStatus:
+        """The status with what the trainer does not know."""
+        return self._complete_status(status)
+
     def on_step(self, sample: StepSample) -> None:
         self._steps.append(sample.t_s, _step_row(sample))
         if sample.epoch != self._epoch:
@@ -70,12 +74,14 @@ class RunFeed:
         if sample.memory is not None:
             self._memory.set(sample.memory)
             self._note_retries(sample)
-        self._listener.observe_step(sample)
+        if self._listener is not None:
+            self._listener.observe_step(sample)
 
     def on_phase(self, sample: PhaseSample) -> None:
         if sample.memory is not None:
             self._memory.set(sample.memory)
-        self._listener.observe_phase_now(sample)
+        if self._listener is not None:
+            self._listener.observe_phase_now(sample)
 
     def on_validation(self, sample: ValidationSample) -> None:
         self._validation.append(sample.t_s, (sample.step, sample.epoch, sample.loss, sample.accuracy))

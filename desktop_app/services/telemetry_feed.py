@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -23,9 +23,13 @@ _EPISODE_GAP_S: Final = 10.0
 class TelemetryFeed:
     """The sampler's sink. Runs in: sampler thread."""
 
-    def __init__(self, store: Store, events: EventQueue) -> None:
+    def __init__(
+        self, store: Store, events: EventQueue, *, on_cards_known: Callable[[], None], on_second: Callable[[], None]
+    ) -> None:
         self._store = store
         self._events = events
+        self._on_cards_known = on_cards_known
+        self._on_second = on_second
         self.cards: Cell[tuple[Card, ...]] = Cell(())
         self.readings: Cell[Mapping[str, Mapping[str, Reading]]] = Cell({})
         self.processes: Cell[Mapping[str, tuple[ProcessSample, ...]]] = Cell({})
@@ -39,6 +43,8 @@ class TelemetryFeed:
             self._store.declare(history_name(card.uuid), GPU_FIELDS)
         self.cards.set(cards)
         self.status.set(TelemetryStatus(lost=self.status.get().lost))
+        if cards:
+            self._on_cards_known()
 
     def on_gpu(self, sample: GpuSample) -> None:
         values = {name: reading.value for name, reading in sample.readings.items() if reading.value is not None}
@@ -51,6 +57,7 @@ class TelemetryFeed:
         values = {name: reading.value for name, reading in readings.items() if reading.value is not None}
         self._store.history("host").append(t_s, values)
         self.host.set(readings)
+        self._on_second()
 
     def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None:
         del t_s

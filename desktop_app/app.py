@@ -1,0 +1,229 @@
+"""The composition root: builds and wires every object. The only module that sees all rooms."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from desktop_app.core.clock import SessionClock
+from desktop_app.core.errors import ConfigError, ExitCode, FloodmarkError, NoSuchDeviceError
+from desktop_app.core.load import CardLoad
+from desktop_app.core.steps import RunState
+from desktop_app.core.units import format_bytes
+from desktop_app.services import report as reports
+from desktop_app.services.scenarios import Scenario, check_memory, find_scenario
+from desktop_app.services.session import Session
+from desktop_app.telemetry.selection import open_backend
+from desktop_app.training.config import RunConfig, load_config
+
+if TYPE_CHECKING:
+    from desktop_app.core.telemetry import Card
+
+_log = logging.getLogger(__name__)
+
+# A driver that has not answered by then is said to be missing; the window would go on waiting.
+_CARDS_PATIENCE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a command was asked to run."""
+
+    headless: bool = False
+    seconds: float | None = None
+    report_path: Path | None = None
+    screenshot_path: Path | None = None
+    window_size: tuple[int, int] | None = None
+    language: str | None = None
+    theme: str | None = None
+    debug: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a command runs, with or without a window."""
+
+    config: RunConfig
+    card_name: str | None
+    scenario: Scenario | None = None
+    resume_from: Path | None = None
+
+
+def run_demo(scenario_name: str, *, card_name: str | None, batch_size: int | None, launch: Launch) -> int:
+    """``floodmark demo``."""
+    scenario = find_scenario(scenario_name)
+    config = scenario.config
+    if batch_size is not None:
+        config = dataclasses.replace(config, batch_size=batch_size)
+    return _run(Job(config, card_name, scenario), launch)
+
+
+def run_training(config_path: Path, *, card_name: str | None, launch: Launch) -> int:
+    """``floodmark train``."""
+    config = load_config(config_path)
+    return _run(Job(config, card_name or config.card), launch)
+
+
+def open_window(*, card_name: str | None, launch: Launch) -> int:
+    """``floodmark``: the window, with nothing running."""
+    return _run_with_window(None, card_name, launch)
+
+
+def diagnose(*, as_json: bool) -> int:
+    """``floodmark doctor``: always ends with 0; what is missing is what it is for."""
+    from desktop_app.services import doctor
+
+    try:
+        from desktop_app.ui.application import display_problem
+    except ImportError as error:
+        problem: str | None = f"Qt cannot be loaded: {error}"
+    else:
+        problem = display_problem()
+    facts = doctor.examine(display_problem=problem)
+    print(doctor.as_json(facts) if as_json else doctor.as_text(facts))
+    return ExitCode.DONE
+
+
+def make_session(card_name: str | None) -> Session:
+    """A session on the named card (simulated), on the machine's own, or on the default simulated one.
+
+    ``NoSuchDeviceError`` for a name that is not in the catalogue. The driver itself is asked later, by the sampler.
+    """
+    from desktop_app.services.trainer import estimate_request, train_order
+
+    clock, load = SessionClock(), CardLoad()
+    backend = open_backend(card_name, load=load, clock=clock)
+    return Session(
+        clock=clock,
+        backend=backend,
+        compute_estimate=estimate_request,
+        train=functools.partial(train_order, clock=clock, load=load),
+    )
+
+
+def _run(job: Job, launch: Launch) -> int:
+    _check_output(launch.report_path, what="report")
+    _check_output(launch.screenshot_path, what="screenshot")
+    if launch.headless:
+        if launch.screenshot_path is not None:
+            raise ConfigError("cli.no_window", "--screenshot needs a window; leave --headless out.")
+        return _run_headless(job, launch)
+    return _run_with_window(job, job.card_name, launch)
+
+
+def _run_headless(job: Job, launch: Launch) -> int:
+    session = make_session(job.card_name)
+    session.open()
+    try:
+        card = session.wait_for_cards(timeout_s=_CARDS_PATIENCE_S)
+        if card is None and job.config.device != "cpu":
+            raise NoSuchDeviceError(
+                "device.no_answer",
+                "The GPU driver does not answer. Run 'floodmark doctor', or choose a card by --card.",
+            )
+        _check_ram(job.scenario, card, session)
+        _announce(card)
+        start_job(session, job)
+        session.wait_for_estimate(job.config)
+        _say_estimate(session)
+        if not session.wait_for_run(launch.seconds):
+            session.stop()
+            session.wait_for_run()
+        return _finish(session, job, launch)
+    except KeyboardInterrupt:
+        print("Stopping at the next step; a checkpoint is saved.", file=sys.stderr)
+        session.stop()
+        session.wait_for_run(10.0)
+        return _finish(session, job, launch)
+    finally:
+        session.close()
+
+
+def start_job(session: Session, job: Job) -> None:
+    """Start what a command asked for."""
+    scenario = job.scenario
+    session.start(
+        job.config,
+        resume_from=job.resume_from,
+        fault=None if scenario is None else scenario.fault,
+        scenario=None if scenario is None else scenario.name,
+    )
+
+
+def _finish(session: Session, job: Job, launch: Launch) -> int:
+    """Write the report and say in one line how it ended."""
+    status = session.run.get()
+    report = reports.make_report(session, scenario=None if job.scenario is None else job.scenario.name)
+    if launch.report_path is not None:
+        reports.write_report(report, launch.report_path)
+    if status.state is RunState.FAILED:
+        print(f"floodmark: {' '.join((status.error_message or 'The run failed').split())}", file=sys.stderr)
+    elif status.oom is not None:
+        print(f"floodmark: out of memory at step {status.oom.step} ({status.oom.phase.value})", file=sys.stderr)
+    else:
+        print(_summary(report))
+    return int(reports.exit_code(status))
+
+
+def _summary(report: dict[str, Any]) -> str:
+    accuracy = report["val_accuracy_best"]
+    best = "" if accuracy is None else f", best validation accuracy {100 * accuracy:.1f} %"
+    return f"{report['state']}: {report['steps']} steps, {report['epochs']} epochs{best}"
+
+
+def _announce(card: Card | None) -> None:
+    if card is not None:
+        capacity = "memory unknown" if card.capacity_bytes is None else format_bytes(card.capacity_bytes)
+        print(f"{card.name}{' (simulated)' if card.simulated else ''}, {capacity}")
+
+
+def _say_estimate(session: Session) -> None:
+    estimate = session.estimate.get().estimate
+    if estimate is None:
+        return
+    peak = estimate.device_peak_bytes
+    print(
+        f"Estimate before the first step: {format_bytes(peak.p50)} (P95 {format_bytes(peak.p95)}) of "
+        f"{format_bytes(estimate.capacity_bytes)}: {estimate.verdict.value.replace('_', ' ')}; "
+        f"largest batch that fits: {'none' if estimate.largest_batch is None else estimate.largest_batch}"
+    )
+
+
+def _check_ram(scenario: Scenario | None, card: Card | None, session: Session) -> None:
+    if scenario is None or card is None or not card.simulated or card.capacity_bytes is None:
+        return
+    check_memory(scenario, capacity_bytes=card.capacity_bytes, available_bytes=session.host_available_bytes())
+
+
+def _check_output(path: Path | None, *, what: str) -> None:
+    """An output that cannot be written is said before an hour of training, not after it."""
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir():
+        raise ConfigError(
+            "cli.output",
+            f"Cannot write the {what} to {path}: {'it is a folder' if path.is_dir() else 'no such folder'}.",
+        )
+
+
+def _run_with_window(job: Job | None, card_name: str | None, launch: Launch) -> int:
+    try:
+        from desktop_app.ui.application import display_problem
+    except ImportError as error:
+        raise FloodmarkError(
+            "qt.unloadable",
+            f"Qt cannot be loaded ({error}). Run 'floodmark doctor', or add --headless to run without a window.",
+        ) from error
+    problem = display_problem()
+    if problem is not None:
+        raise FloodmarkError("qt.no_display", problem)
+    if sys.platform == "win32" and job is not None:
+        import torch  # noqa: F401 - before Qt: docs/decisions/002
+    from desktop_app.window import open_main_window
+
+    return open_main_window(job, card_name=card_name, launch=launch)

@@ -1,0 +1,168 @@
+"""The command line. Qt is imported only when a window is wanted, torch only when something is trained."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from desktop_app import __version__
+from desktop_app.core.errors import ExitCode, FloodmarkError
+
+if TYPE_CHECKING:
+    from desktop_app.app import Launch
+
+LANGUAGES: Final = ("en", "zh_CN")
+THEMES: Final = ("dark", "light", "system")
+# The names people type for Simplified Chinese.
+_LANGUAGE_ALIASES: Final = {"zh": "zh_CN", "zh-cn": "zh_CN", "zh_cn": "zh_CN", "zh-hans": "zh_CN", "en": "en"}
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run ``floodmark`` and leave with a documented exit code (core.errors.ExitCode)."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(run(given))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code. Every error is one line on stderr; ``--debug`` adds the stack."""
+    options = _parser().parse_args(arguments)
+    from desktop_app.services.log_files import set_up_logging
+
+    set_up_logging(debug=options.debug)
+    try:
+        return int(_dispatch(options))
+    except FloodmarkError as error:
+        return _say(error, debug=options.debug)
+    except KeyboardInterrupt:
+        print("floodmark: interrupted", file=sys.stderr)
+        return ExitCode.RUN_FAILED
+    except Exception as error:  # the program's outermost frame: a user sees one line, the log has the stack
+        logging.getLogger(__name__).debug("Unexpected", exc_info=error)
+        if options.debug:
+            traceback.print_exc()
+        print(
+            f"floodmark: unexpected error: {type(error).__name__}: {error}. Run again with --debug and report it.",
+            file=sys.stderr,
+        )
+        return ExitCode.RUN_FAILED
+
+
+def _say(error: FloodmarkError, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print(f"floodmark: {' '.join(error.message.split())}", file=sys.stderr)
+    return error.exit_code
+
+
+def _dispatch(options: argparse.Namespace) -> int:
+    from desktop_app import app
+
+    match options.command:
+        case "doctor":
+            return app.diagnose(as_json=options.json)
+        case "demo":
+            return app.run_demo(
+                options.scenario,
+                card_name=options.card,
+                batch_size=options.batch,
+                launch=_launch(options),
+            )
+        case "train":
+            return app.run_training(options.config, card_name=options.card, launch=_launch(options))
+        case _:
+            return app.open_window(card_name=options.card, launch=_launch(options))
+
+
+def _launch(options: argparse.Namespace) -> Launch:
+    from desktop_app.app import Launch
+
+    return Launch(
+        headless=getattr(options, "headless", False),
+        seconds=getattr(options, "seconds", None),
+        report_path=getattr(options, "report", None),
+        screenshot_path=getattr(options, "screenshot", None),
+        window_size=getattr(options, "size", None),
+        language=options.lang,
+        theme=options.theme,
+        debug=options.debug,
+    )
+
+
+class _Parser(argparse.ArgumentParser):
+    """Usage errors in one line, with exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}. Try '{self.prog} --help'.", file=sys.stderr)
+        sys.exit(ExitCode.USAGE)
+
+
+def _parser() -> argparse.ArgumentParser:
+    shared = _Parser(add_help=False)
+    shared.add_argument("--debug", action="store_true", help="log everything and show the stack of errors")
+    window = _Parser(add_help=False)
+    window.add_argument("--lang", type=_language, metavar="LANG", help="language of the window: en or zh_CN")
+    window.add_argument("--theme", choices=THEMES, help="colours of the window")
+    window.add_argument("--card", metavar="NAME", help='simulate this card of the catalogue, e.g. "RTX 4090"')
+    running = _Parser(add_help=False)
+    running.add_argument("--headless", action="store_true", help="without a window; needs no display")
+    running.add_argument(
+        "--for", dest="seconds", type=_seconds, metavar="SECONDS", help="end after this time, counted from the start"
+    )
+    running.add_argument("--report", type=Path, metavar="FILE", help="write what happened as JSON")
+    running.add_argument("--screenshot", type=Path, metavar="FILE", help="save the window as PNG before it closes")
+    running.add_argument("--size", type=_size, metavar="WxH", help="size of the window, e.g. 1024x640")
+
+    parser = _Parser(
+        prog="floodmark",
+        description="Train on your own GPU, see the card and the loss on one time axis, and know that memory will run "
+        "out before it does.",
+        parents=[shared, window],
+        epilog="Exit codes: 0 done, 1 the run failed, 2 bad usage or configuration, 3 out of memory (caught), "
+        "4 no such device.",
+    )
+    parser.add_argument("--version", action="version", version=f"floodmark {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+
+    demo = commands.add_parser("demo", parents=[shared, window, running], help="a running demonstration")
+    demo.add_argument(
+        "scenario",
+        nargs="?",
+        default="cats-dogs",
+        help="cats-dogs (healthy), leak, first-step or too-big; default: cats-dogs",
+    )
+    demo.add_argument("--batch", type=int, metavar="N", help="batch size instead of the demonstration's own")
+    train = commands.add_parser("train", parents=[shared, window, running], help="run a training from a TOML file")
+    train.add_argument("config", type=Path, metavar="CONFIG.toml", help="the run (docs/guide/training.md)")
+    doctor = commands.add_parser("doctor", parents=[shared], help="what is there, and a reason for everything missing")
+    doctor.add_argument("--json", action="store_true", help="as JSON")
+    doctor.set_defaults(lang=None, theme=None, card=None)
+    return parser
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = float("nan")
+    if not 0 < seconds <= 31_536_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def _language(text: str) -> str:
+    try:
+        return _LANGUAGE_ALIASES[text.lower()]
+    except KeyError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a language of Floodmark; choose en or zh_CN") from None
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.lower().partition("x")
+    if not (width.isdecimal() and height.isdecimal() and 320 <= int(width) <= 16384 and 240 <= int(height) <= 16384):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; give WIDTHxHEIGHT such as 1024x640")
+    return int(width), int(height)

@@ -1,0 +1,115 @@
+"""From an order to a training: device, data, loop. torch comes in here, late, by ``training`` and ``memory``."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from desktop_app.core.clock import SessionClock
+from desktop_app.core.errors import NoSuchDeviceError
+from desktop_app.core.forecasts import Estimate
+from desktop_app.core.load import CardLoad
+from desktop_app.core.steps import RunState, RunStatus
+from desktop_app.core.telemetry import Card
+from desktop_app.services.estimator import EstimateRequest
+from desktop_app.services.run_desk import RunOrder
+from desktop_app.services.run_feed import RunFeed
+
+if TYPE_CHECKING:
+    from desktop_app.memory.overheads import CardSpec
+    from desktop_app.training.control import ControlToken
+    from desktop_app.training.devices import TrainingDevice
+
+_log = logging.getLogger(__name__)
+
+
+def estimate_request(request: EstimateRequest) -> Estimate:
+    """The peak of a run on a card. Runs in: estimator thread. ``FloodmarkError`` for data that cannot be read."""
+    from desktop_app.training.estimation import estimate_run
+
+    return estimate_run(
+        request.config,
+        card_spec(request.card),
+        others_bytes=request.others_bytes,
+        with_levers=request.with_levers,
+    )
+
+
+def card_spec(card: Card) -> CardSpec:
+    """A card as the estimate sees it. ``NoSuchDeviceError`` when its memory is not known."""
+    from desktop_app.memory.overheads import CardSpec
+
+    if not card.capacity_bytes or not card.total_bytes:
+        raise NoSuchDeviceError(
+            "device.memory_unknown",
+            f"The memory of {card.name} is not known, so nothing can be estimated on it. Choose a card by --card.",
+            params={"card": card.name},
+        )
+    return CardSpec(
+        name=card.name,
+        capacity_bytes=card.capacity_bytes,
+        total_bytes=card.total_bytes,
+        architecture=card.architecture,
+        compute_capability=card.compute_capability,
+        sm_count=card.sm_count,
+    )
+
+
+def train_order(
+    order: RunOrder,
+    *,
+    sink: RunFeed,
+    token: ControlToken,
+    checkpoints: Path,
+    clock: SessionClock,
+    load: CardLoad,
+    others_bytes: Callable[[], int],
+) -> RunStatus:
+    """Train in the calling thread and return the last status. Implements ``run_desk.TrainerFactory``."""
+    from desktop_app.training.control import RunCancelled
+    from desktop_app.training.loop import Trainer
+    from desktop_app.training.recipes.faults import FAULTS
+    from desktop_app.training.recipes.recipe import RECIPES
+
+    config = order.config
+    if config.output_dir is None:
+        config = replace(config, output_dir=str(checkpoints))
+    recipe = RECIPES[config.recipe]
+    try:
+        data = recipe.prepare(config, cancelled=lambda: token.stop_requested)
+    except RunCancelled:
+        return RunStatus(RunState.STOPPED, run_name=config.title, scenario=order.scenario, ended_t_s=clock.now_s())
+    device = _open_device(order, load=load, others_bytes=others_bytes())
+    try:
+        outcome = Trainer(
+            recipe,
+            config,
+            data,
+            device=device,
+            sink=sink,
+            token=token,
+            clock=clock,
+            resume_from=order.resume_from,
+            fault=None if order.fault is None else FAULTS[order.fault](),
+            load=load,
+            threads=config.cpu_threads or max(1, (os.cpu_count() or 1) - 1),
+        ).run()
+        return sink.completed(outcome.status)
+    finally:
+        device.close()
+
+
+def _open_device(order: RunOrder, *, load: CardLoad, others_bytes: int) -> TrainingDevice:
+    from desktop_app.memory.simulated_device import SimulatedDevice
+    from desktop_app.training.devices import CpuDevice, CudaDevice, SimulatedCudaDevice
+
+    card = order.card
+    if card is None:
+        return CpuDevice()
+    if card.simulated:
+        return SimulatedCudaDevice(SimulatedDevice(card_spec(card), others_bytes=others_bytes, load=load))
+    return CudaDevice(card.torch_index or 0)
