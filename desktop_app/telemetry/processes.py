@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Final
 
 import psutil
+
+_MOST_KNOWN: Final = 256  # the oldest is forgotten: a session of weeks must not grow
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +39,11 @@ class ProcessDirectory:
             return ProcessFacts(own=pid == self._own_pid)
         known = self._known.get(pid)
         if known is None or known.started_wall_s != started_s:
-            known = self._known[pid] = self._look_up(process, started_s)
+            known = self._look_up(process, started_s)
+            if len(self._known) >= _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[pid] = known
         return known
-
-    def forget_all_but(self, pids: set[int]) -> None:
-        """Drop processes that have left the cards."""
-        for pid in self._known.keys() - pids:
-            del self._known[pid]
 
     def _look_up(self, process: psutil.Process, started_s: float) -> ProcessFacts:
         arguments = _ask(process, "cmdline")

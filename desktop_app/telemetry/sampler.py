@@ -282,7 +282,7 @@ class Sampler:
             ended_s = self._clock.now_s()
             with self._lock:
                 self._reading_since_s = None
-            if ended_s - began_s > _STALL_S and self._is_open and not self._stopping.is_set():
+            if ended_s - began_s > _STALL_S and not self._all_out and not self._stopping.is_set():
                 self._tell_stall(began_s, ended_s)
 
     def _tell_stall(self, began_s: float, ended_s: float) -> None:

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from desktop_app.core.telemetry import HOST_FIELDS, Reading, Reason
-from desktop_app.telemetry import host
+from desktop_app.telemetry import host, processes
 from desktop_app.telemetry.host import HostReader
 from desktop_app.telemetry.processes import ProcessDirectory, ProcessFacts
 
@@ -118,9 +118,13 @@ class TestProcesses:
         directory.describe(os.getpid())
         directory.describe(os.getpid())
         assert len(asked) == 1
-        directory.forget_all_but({1})
-        directory.describe(os.getpid())
-        assert len(asked) == 2
         monkeypatch.setattr(psutil.Process, "create_time", lambda _: 12345.0)
         directory.describe(os.getpid())
-        assert len(asked) == 3
+        assert len(asked) == 2
+
+    def test_it_does_not_grow_for_ever(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(processes, "_MOST_KNOWN", 1)
+        directory = ProcessDirectory()
+        directory.describe(os.getpid())
+        directory.describe(os.getppid())
+        assert list(directory._known) == [os.getppid()]

@@ -55,6 +55,7 @@ class FakeBackend:
     lost: dict[str, Reason] = field(default_factory=dict)
     unavailable: Reason | None = None
     work_s: Callable[[int], float] = lambda _: 0.0
+    open_s: Callable[[int], float] = lambda _: 0.0
     fault: Exception | None = None
     opened: int = 0
     closed: int = 0
@@ -63,6 +64,7 @@ class FakeBackend:
 
     def open(self) -> tuple[Card, ...]:
         self.opened += 1
+        self.time.now_s += self.open_s(self.opened)
         if self.unavailable is not None:
             raise BackendUnavailable(self.unavailable, "gone", Advice.TRY_AGAIN)
         return tuple(a_card(uuid) for uuid in self.uuids if uuid not in self.lost)
@@ -317,6 +319,17 @@ class TestOutages:
         told = [(kind, t, reason) for kind, t, uuid, reason in rig.recorder.events if uuid == "A"]
         assert told == [("outage", 0.4, Reason.TIMED_OUT), ("back", 6.4, None)]
         assert {uuid for _, _, uuid, _ in rig.recorder.events} == {"A", "B"}
+
+    def test_an_opening_that_blocks_is_a_gap_for_the_others(self) -> None:
+        rig = make_rig(uuids=["A", "B"])
+        rig.backend.open_s = lambda opened: 5.0 if opened == 2 else 0.0
+        rig.recorder.after_sample = lambda count: rig.backend.lost.update(B=Reason.GPU_LOST) if count == 4 else None
+        rig.run_for(7.0)
+        assert rig.recorder.events == [
+            ("outage", 0.4, "B", Reason.GPU_LOST),
+            ("outage", 1.4, "A", Reason.TIMED_OUT),
+            ("back", 6.4, "A", None),
+        ]
 
     def test_an_unexpected_error_does_not_end_the_sampling(self, caplog: pytest.LogCaptureFixture) -> None:
         rig = make_rig()
