@@ -1,0 +1,218 @@
+"""A CUDA device that is not there: the memory a real CPU training would hold on it, and its out-of-memory errors."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, NoReturn, Self
+
+import torch
+
+from desktop_app.core.load import CardLoad
+from desktop_app.core.steps import Category, MemoryStats, Phase
+from desktop_app.memory.allocator import Block, CachingAllocator, ReplicaOutOfMemoryError
+from desktop_app.memory.cuda_autocast import cuda_lowering
+from desktop_app.memory.lowering import Lowering, Transient
+from desktop_app.memory.oom_message import format_oom_message
+from desktop_app.memory.overheads import CardSpec, ContextPrior
+from desktop_app.memory.storage_tracker import StorageTracker
+
+CATEGORIES: Final = tuple(Category)
+_INDEX: Final = {category: index for index, category in enumerate(CATEGORIES)}
+
+
+class _CardLedger:
+    """Books storages in the allocator replica, counts them by owner, and says what torch says when it is full."""
+
+    def __init__(self, card: CardSpec, *, outside_bytes: int, load: CardLoad | None) -> None:
+        self.allocator: Final = CachingAllocator(total_bytes=card.total_bytes)
+        self.others_bytes = 0
+        self.peak_counts = [0] * len(CATEGORIES)
+        self._counts = [0] * len(CATEGORIES)
+        self._owners: dict[Block, int] = {}
+        self._peak_bytes = 0
+        self._card: Final = card
+        self._outside_bytes: Final = outside_bytes
+        self._load: Final = load
+        self._reserved_bytes = -1
+        self.report()
+
+    def set_others(self, others_bytes: int) -> None:
+        """What is left for the allocator never falls below nothing; what it holds it keeps."""
+        self.others_bytes = others_bytes
+        self.allocator.limit_bytes = max(0, self._card.capacity_bytes - self._outside_bytes - others_bytes)
+
+    def allocate(self, size_bytes: int, *, category: Category, op: str) -> Block:  # noqa: ARG002 - the trace wants op
+        refusal: ReplicaOutOfMemoryError | None = None
+        try:
+            block = self.allocator.allocate(size_bytes)
+        except ReplicaOutOfMemoryError as error:
+            refusal = error.with_traceback(None)
+        if refusal is not None:  # outside the except block: a context would keep the frames and their tensors alive
+            self._refuse(refusal)
+        index = _INDEX[category]
+        self._owners[block] = index
+        self._counts[index] += block.size_bytes
+        if self.allocator.live_bytes > self._peak_bytes:
+            self._peak_bytes = self.allocator.live_bytes
+            self.peak_counts = self._counts.copy()
+        if self.allocator.reserved_bytes != self._reserved_bytes:
+            self.report()
+        return block
+
+    def free(self, handle: Block) -> None:
+        self._counts[self._owners.pop(handle)] -= handle.size_bytes
+        self.allocator.free(handle)
+
+    def move(self, handle: Block, *, category: Category) -> None:
+        self._counts[self._owners[handle]] -= handle.size_bytes
+        self._owners[handle] = index = _INDEX[category]
+        self._counts[index] += handle.size_bytes
+
+    def borrow(self, transient: Transient, *, category: Category) -> None:
+        blocks: list[Block] = []
+        try:
+            for size_bytes in transient.sizes_bytes:
+                blocks.append(self.allocate(size_bytes, category=category, op=transient.op))  # noqa: PERF401 - may raise midway
+        except torch.OutOfMemoryError:
+            if not transient.optional:
+                raise
+        finally:
+            for block in blocks:
+                self.free(block)
+
+    def reset_peaks(self) -> None:
+        self.allocator.reset_peaks()
+        self._peak_bytes = self.allocator.live_bytes
+        self.peak_counts = self._counts.copy()
+
+    def empty_cache(self) -> None:
+        self.allocator.empty_cache()
+        self.report()
+
+    def report(self) -> None:
+        """Tell the simulated card, when something has changed that it can see."""
+        self._reserved_bytes = self.allocator.reserved_bytes
+        if self._load is not None:
+            self._load.set_memory(reserved_bytes=self._reserved_bytes, outside_bytes=self._outside_bytes)
+
+    def leave(self) -> None:
+        """The process has ended: nothing of it is on the card."""
+        if self._load is not None:
+            self._load.set_memory(reserved_bytes=0, outside_bytes=0)
+
+    def _refuse(self, refusal: ReplicaOutOfMemoryError) -> NoReturn:
+        self.report()
+        process_bytes = self.allocator.reserved_bytes + self._outside_bytes
+        message = format_oom_message(
+            refusal.segment_bytes,
+            total_bytes=self._card.total_bytes,
+            free_bytes=max(0, self._card.capacity_bytes - process_bytes - self.others_bytes),
+            allocated_bytes=self.allocator.live_bytes,
+            reserved_bytes=self.allocator.reserved_bytes,
+            process_bytes=process_bytes,
+        )
+        raise torch.OutOfMemoryError(message)
+
+
+class SimulatedDevice:
+    """A card's memory under a training that really runs on the CPU. Its tensors stay what they are.
+
+    What the card holds is what CUDA would hold: every storage made inside ``scope()``, what was handed to ``place``,
+    ``track_model`` and ``track_optimizer``, and the workspaces of the libraries. When it is full the op that asked
+    raises ``torch.OutOfMemoryError`` in torch's words. ``seed`` 0 has the median context, others draw one.
+
+    Runs in: trainer thread; ``set_others`` may be called from any.
+    """
+
+    def __init__(self, card: CardSpec, *, others_bytes: int = 0, load: CardLoad | None = None, seed: int = 0) -> None:
+        self.card: Final = card
+        self.outside_bytes: Final = min(ContextPrior.of(card).draw(seed), card.capacity_bytes)
+        self._ledger: Final = _CardLedger(card, outside_bytes=self.outside_bytes, load=load)
+        self._tracker: Final = StorageTracker(self._ledger, lowering=Lowering(card))
+        self._closed = False
+        self.set_others(others_bytes)
+
+    def scope(self) -> AbstractContextManager[object]:
+        """Around forward, backward and optimizer: what they make is on the card. Not re-entrant."""
+        return self._tracker
+
+    @contextmanager
+    def autocast(self, dtype: torch.dtype | None) -> Iterator[None]:
+        """CUDA's mixed precision (``None``: none) for CPU tensors, where ``autocast("cpu")`` has other lists."""
+        if dtype is None:
+            yield
+            return
+        with cuda_lowering(dtype, capability=self.card.compute_capability):
+            yield
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        """``tensor.to("cuda")``: a tensor with a storage of its own, booked as input. Raises when the card is full."""
+        whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+        copy = tensor if whole else tensor.clone()
+        if not self._tracker.place(copy, category=Category.INPUTS, op="to") and copy.numel():
+            copy = tensor.clone()
+            self._tracker.place(copy, category=Category.INPUTS, op="to")
+        return copy
+
+    def phase(self, phase: Phase) -> None:
+        """The training enters this phase."""
+        if self._tracker.phase is Phase.OPTIMIZER:
+            self._tracker.sort_state()
+        self._tracker.phase = phase
+
+    def track_model(self, model: torch.nn.Module) -> None:
+        """``model.to("cuda")``. Raises when the card is full."""
+        self._tracker.track_model(model)
+
+    def track_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """State that is there already goes to the card; what it makes later is recognised as its state."""
+        self._tracker.track_optimizer(optimizer)
+
+    def stats(self) -> MemoryStats:
+        """The allocator now, with the peaks since ``reset_peaks``."""
+        self._tracker.settle_frees()
+        allocator = self._ledger.allocator
+        return MemoryStats(
+            live_bytes=allocator.live_bytes,
+            live_peak_bytes=allocator.live_peak_bytes,
+            reserved_bytes=allocator.reserved_bytes,
+            reserved_peak_bytes=allocator.reserved_peak_bytes,
+            idle_split_bytes=allocator.idle_split_bytes,
+            returnable_bytes=allocator.returnable_bytes,
+            alloc_retries=allocator.alloc_retries,
+            outside_bytes=self.outside_bytes,
+            peak_categories=dict(zip(CATEGORIES, self._ledger.peak_counts, strict=True)),
+        )
+
+    def reset_peaks(self) -> None:
+        """``torch.cuda.reset_peak_memory_stats``."""
+        self._tracker.settle_frees()
+        self._ledger.reset_peaks()
+
+    def set_others(self, others_bytes: int) -> None:
+        """Other processes hold this much now: the allocator's next segment must fit in what they leave."""
+        if others_bytes < 0:
+            raise ValueError(f"others_bytes must not be negative, got {others_bytes}")
+        self._ledger.set_others(others_bytes)
+
+    def release(self) -> None:
+        """After an out-of-memory error, outside its ``except``: collect, and give the cache back to the driver."""
+        gc.collect()
+        self._tracker.settle_frees()
+        self._ledger.empty_cache()
+
+    def close(self) -> None:
+        """The process leaves the card. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._tracker.close()
+        self._ledger.leave()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,368 @@
+"""Sees every storage of a training come and go, on the CPU for the simulated card and on meta tensors for the trace.
+
+A dispatch mode books what each op makes; a weak reference to the storage books its end, so views, in-place ops,
+aliases and what autograd keeps are right without a rule. Not seen: ``UntypedStorage.resize_`` called directly.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from enum import Enum, auto
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from desktop_app.core.steps import Category, Phase
+from desktop_app.memory.lowering import CUBLAS_OP, Kind, Lowering, OpRule, Transient, learn_rule
+from desktop_app.memory.tensor_sources import moved_tensors, state_size, state_tensors, tensors_in
+
+_PENDING_MASK: Final = "empty_like"
+_PENDING_SUM: Final = "add"
+_MATMUL_PRODUCT: Final = "bmm"
+
+# A storage's owner when an op made it, by the phase it was made in; gradients and optimizer state are told apart later.
+_PHASE_CATEGORY: Final = {
+    Phase.BUILD: Category.PARAMETERS,
+    Phase.FORWARD: Category.ACTIVATIONS,
+    Phase.BACKWARD: Category.ACTIVATIONS,
+    Phase.OPTIMIZER: Category.WORKSPACE,
+    Phase.ZERO: Category.OTHER,
+    Phase.VALIDATION: Category.ACTIVATIONS,
+    Phase.SAVE: Category.OTHER,
+}
+
+
+class Ledger(Protocol):
+    """Where storages get their memory: the allocator replica, or the list of events of a trace."""
+
+    def allocate(self, size_bytes: int, *, category: Category, op: str) -> Any:
+        """A handle; raises what a full card raises."""
+
+    def free(self, handle: Any) -> None: ...
+
+    def move(self, handle: Any, *, category: Category) -> None:
+        """The memory belongs to another owner from now on."""
+
+    def borrow(self, transient: Transient, *, category: Category) -> None:
+        """Allocate and free at once, what lives only inside an op."""
+
+
+class _StorageRef(weakref.ref):  # type: ignore[type-arg]
+    """One booked storage. ``handle`` is ``None`` while its booking waits for the next op."""
+
+    __slots__ = ("category", "drawn", "handle", "key", "op", "partner", "size_bytes")
+
+    category: Category
+    handle: Any
+    key: int
+    op: str
+    size_bytes: int
+    partner: int  # key of the storage whose memory a sum takes over
+    drawn: bool  # of what may be a dropout mask: it holds random numbers
+
+
+class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Books every storage that ops make while it is active, for one thread at a time.
+
+    Entered with ``with``; may be entered again and again. Only storages on ``device_type`` are booked. Whatever the
+    ledger raises comes out of the op. Runs in: trainer thread, or the thread that estimates.
+    """
+
+    def __init__(self, ledger: Ledger, *, lowering: Lowering, device_type: str = "cpu") -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.phase = Phase.FORWARD
+        self._ledger: Final = ledger
+        self._lowering: Final = lowering
+        self._device_type: Final = device_type
+        self._one_device: Final = device_type == "cpu"
+        self._rules: dict[Any, OpRule] = {}
+        self._refs: dict[int, _StorageRef] = {}
+        self._handles_made: set[bool] = set()  # cuBLAS handles by thread: the forward one, the backward one
+        self._pending: _StorageRef | None = None
+        self._waiting: deque[_StorageRef] = deque()  # died on another thread, or while the ledger was at work
+        self._busy = False
+        self._failure: str | None = None  # out of memory where nothing could be raised
+        self._owner = threading.get_ident()
+        self._hooks: list[Any] = []
+        self._optimizers: list[tuple[weakref.ref[Any], int]] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled inside: spares two wrappers around every op."""
+        return False
+
+    def __enter__(self) -> Self:
+        self._owner = threading.get_ident()
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        super().__exit__(exc_type, exc_value, traceback)  # type: ignore[no-untyped-call]
+        pending, self._pending = self._pending, None
+        if pending is not None and exc_type is None:
+            self._allocate(pending)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self._pending is not None:
+            self._settle(func, args)
+        if self._waiting:
+            self.settle_frees()
+        if self._failure is not None:
+            self._fail()
+        rule = self._rules.get(func)
+        if rule is None:
+            rule = self._rules[func] = learn_rule(func)
+        out = self._call(func, rule, args, kwargs)
+        if not rule.quiet:
+            self._book(rule, args, kwargs, out)
+        return out
+
+    def _call(self, func: Any, rule: OpRule, args: Any, kwargs: Any) -> Any:  # noqa: ARG002 - the trace looks at rule
+        return func(*args, **kwargs) if kwargs else func(*args)
+
+    def place(self, tensor: torch.Tensor, *, category: Category, op: str) -> bool:
+        """Book the storage of a tensor that no tracked op made; ``False`` when it is booked already."""
+        self._owner = threading.get_ident()
+        self.settle_frees()
+        if tensor.device.type != self._device_type:
+            return False
+        storage = tensor.untyped_storage()
+        if storage._cdata in self._refs or not storage.nbytes():  # noqa: SLF001
+            return False
+        self._add(storage, storage.nbytes(), category, op)
+        return True
+
+    def track_model(self, model: torch.nn.Module) -> None:
+        """Book parameters and buffers in the order of ``model.to(device)``, and watch for gradients."""
+        for tensor in moved_tensors(model):
+            self.place(tensor, category=Category.PARAMETERS, op="to")
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                hook = parameter.register_post_accumulate_grad_hook(self._on_gradient)  # type: ignore[no-untyped-call]
+                self._hooks.append(hook)
+            if parameter.grad is not None:
+                self.place(parameter.grad, category=Category.GRADIENTS, op="to")
+
+    def track_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Book the state that is there, as after a resume; what comes is sorted by ``sort_state``."""
+        for tensor in state_tensors(optimizer):
+            self.place(tensor, category=Category.OPTIMIZER_STATE, op="to")
+        self._optimizers.append((weakref.ref(optimizer), state_size(optimizer)))
+
+    def sort_state(self) -> None:
+        """After an optimizer step: what the optimizer kept is its state. Cheap when nothing is new."""
+        for index, (reference, known) in enumerate(self._optimizers):
+            optimizer = reference()
+            if optimizer is None or (size := state_size(optimizer)) == known:
+                continue
+            self._optimizers[index] = (reference, size)
+            for tensor in state_tensors(optimizer):
+                self._move(tensor, Category.OPTIMIZER_STATE)
+
+    def settle_frees(self) -> None:
+        """Book the deaths that could not be booked when they happened. For the thread that trains."""
+        while self._waiting:
+            self._release(self._waiting.popleft())
+
+    def close(self) -> None:
+        """Forget everything: nothing is booked any more and no hook is left."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+        self._optimizers.clear()
+        self._refs.clear()
+        self._waiting.clear()
+        self._pending = None
+
+    def _book(self, rule: OpRule, args: Any, kwargs: Any, out: Any) -> None:
+        """Book outputs and what lives inside the op, in the order of the CUDA kernels."""
+        outputs = out if isinstance(out, (tuple, list)) else (out,)
+        inside = self._lowering.transients(rule.name, args, kwargs, outputs) if rule.workspace else ()
+        for index, output in enumerate(outputs):
+            if isinstance(output, torch.Tensor) and rule.kind is not Kind.VIEW:
+                self._book_output(rule, args, output)
+            for transient in inside[index] if index < len(inside) else ():
+                if transient.sizes_bytes:
+                    self._at_work(self._ledger.borrow, transient, category=Category.WORKSPACE)
+        if rule.cublas:
+            self._book_cublas()
+
+    def _book_output(self, rule: OpRule, args: Any, output: torch.Tensor) -> None:
+        if not self._one_device and output.device.type != self._device_type:
+            return
+        storage = output.untyped_storage()
+        known = self._refs.get(storage._cdata)  # noqa: SLF001
+        size_bytes = storage.nbytes()
+        if known is not None:
+            if rule.kind is Kind.RESIZES and known.size_bytes != size_bytes:
+                self._resize(known, size_bytes)
+            return
+        if not size_bytes or (rule.kind in (Kind.MAY_ALIAS, Kind.RESIZES) and _is_storage_of(storage, args)):
+            return
+        if self._can_wait(rule, args, output):
+            self._pending = self._new_ref(storage, size_bytes, _PHASE_CATEGORY[self.phase], rule.name)
+            if rule.name == _PENDING_SUM:
+                self._pending.partner = args[0].untyped_storage()._cdata  # noqa: SLF001
+            return
+        category = _PHASE_CATEGORY[self.phase]
+        if rule.makes_state and self.phase is Phase.OPTIMIZER:
+            category = Category.OPTIMIZER_STATE
+        self._add(storage, size_bytes, category, rule.name)
+
+    def _can_wait(self, rule: OpRule, args: Any, output: torch.Tensor) -> bool:
+        """Whether what CUDA would allocate here shows only with the next op or death.
+
+        A dropout mask has one byte per element there, a float here. The sum of two gradients is taken in place
+        there; under a dispatch mode autograd adds out of place and drops the first one at once.
+        """
+        if rule.name == _PENDING_MASK:
+            return self.phase in (Phase.FORWARD, Phase.BACKWARD) and output.is_floating_point()
+        if rule.name != _PENDING_SUM or self.phase is not Phase.BACKWARD:
+            return False
+        first, second = args[0], args[1]
+        if not isinstance(second, torch.Tensor) or first.shape != second.shape or first.dtype != second.dtype:
+            return False
+        refs = [self._refs.get(tensor.untyped_storage()._cdata) for tensor in (first, second)]  # noqa: SLF001
+        if refs[0] is None or refs[0].size_bytes != output.untyped_storage().nbytes():
+            return False
+        return not all(ref is not None and ref.op == _MATMUL_PRODUCT for ref in refs)
+
+    def _settle(self, func: Any, args: Any) -> None:
+        """The next op is known: book what waits for it, unless it needs one op more."""
+        pending = self._pending
+        assert pending is not None
+        size_bytes = pending.size_bytes
+        if pending.op == _PENDING_MASK:
+            step = _dropout_step(func, args, pending)
+            pending.drawn = True
+            if step in (_Step.DRAWN, _Step.SCALED):
+                return
+            if step is _Step.APPLIED:
+                size_bytes = args[1].numel()  # native_dropout's mask is bool
+        self._pending = None
+        pending.size_bytes = size_bytes
+        self._allocate(pending)
+
+    def _book_cublas(self) -> None:
+        """The first matrix product of a thread brings a workspace that stays for the life of the process."""
+        backward = self.phase is Phase.BACKWARD
+        if backward not in self._handles_made:
+            self._at_work(self._ledger.allocate, self._lowering.cublas_bytes, category=Category.WORKSPACE, op=CUBLAS_OP)
+            self._handles_made.add(backward)
+
+    def _add(self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str) -> None:
+        self._allocate(self._new_ref(storage, size_bytes, category, op))
+
+    def _new_ref(self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str) -> _StorageRef:
+        ref = _StorageRef(storage, self._on_death)
+        ref.key = storage._cdata  # noqa: SLF001
+        ref.size_bytes = size_bytes
+        ref.category = category
+        ref.op = op
+        ref.handle = None
+        ref.partner, ref.drawn = 0, False
+        self._refs[ref.key] = ref
+        return ref
+
+    def _allocate(self, ref: _StorageRef) -> None:
+        ref.handle = self._at_work(self._ledger.allocate, ref.size_bytes, category=ref.category, op=ref.op)
+
+    def _at_work(self, call: Callable[..., Any], argument: Any, **kwargs: Any) -> Any:
+        """Deaths during the call (the collector may run at any moment) wait until it is over."""
+        self._busy = True
+        try:
+            return call(argument, **kwargs)
+        finally:
+            self._busy = False
+            if self._waiting:
+                self.settle_frees()
+
+    def _resize(self, ref: _StorageRef, size_bytes: int) -> None:
+        """As the CUDA kernel does: the new memory first, then the old one is given back."""
+        old, ref.handle, ref.size_bytes = ref.handle, None, size_bytes
+        try:
+            if size_bytes:
+                self._allocate(ref)
+        finally:
+            if old is not None:
+                self._ledger.free(old)
+
+    def _on_death(self, ref: _StorageRef) -> None:
+        """A storage is gone. Called by the interpreter, on whatever thread dropped it."""
+        if self._refs.get(ref.key) is ref:
+            del self._refs[ref.key]
+        if self._busy or threading.get_ident() != self._owner:
+            self._waiting.append(ref)
+        else:
+            self._release(ref)
+
+    def _release(self, ref: _StorageRef) -> None:
+        pending = self._pending
+        if pending is not None:
+            self._pending = None
+            if pending is ref:
+                return
+            if pending.op == _PENDING_SUM and pending.partner == ref.key:
+                pending.handle, ref.handle = ref.handle, None
+                return
+            self._allocate_quietly(pending)
+        if ref.handle is not None:
+            handle, ref.handle = ref.handle, None
+            self._ledger.free(handle)
+
+    def _allocate_quietly(self, ref: _StorageRef) -> None:
+        """In a death nothing can be raised: the next op raises instead."""
+        try:
+            self._allocate(ref)
+        except torch.OutOfMemoryError as error:
+            self._failure = str(error)
+
+    def _fail(self) -> None:
+        message, self._failure = self._failure, None
+        raise torch.OutOfMemoryError(message)
+
+    def _on_gradient(self, parameter: torch.Tensor) -> None:
+        if parameter.grad is not None:
+            self._move(parameter.grad, Category.GRADIENTS)
+
+    def _move(self, tensor: torch.Tensor, category: Category) -> None:
+        ref = self._refs.get(tensor.untyped_storage()._cdata)  # noqa: SLF001
+        if ref is not None and ref.category is not category:
+            ref.category = category
+            if ref.handle is not None:
+                self._ledger.move(ref.handle, category=category)
+
+
+class _Step(Enum):
+    """Where ``dropout`` on the CPU has got to, seen from the op after its ``empty_like``."""
+
+    DRAWN = auto()
+    SCALED = auto()
+    APPLIED = auto()
+    ENDED = auto()  # it was something else, or dropout in place, which keeps a float mask on CUDA too
+
+
+def _dropout_step(func: Any, args: Any, mask: _StorageRef) -> _Step:
+    aten = torch.ops.aten
+    if not mask.drawn:
+        return _Step.DRAWN if func is aten.bernoulli_.float and _is(args[0], mask) else _Step.ENDED
+    if func is aten.div_.Scalar and _is(args[0], mask):
+        return _Step.SCALED
+    return _Step.APPLIED if func is aten.mul.Tensor and _is(args[1], mask) else _Step.ENDED
+
+
+def _is(value: Any, ref: _StorageRef) -> bool:
+    return isinstance(value, torch.Tensor) and value.untyped_storage()._cdata == ref.key  # noqa: SLF001
+
+
+def _is_storage_of(storage: torch.UntypedStorage, args: Any) -> bool:
+    """Whether an argument has this storage: the op gave back its input."""
+    key = storage._cdata  # noqa: SLF001
+    return any(tensor.untyped_storage()._cdata == key for tensor in tensors_in(args))  # noqa: SLF001

@@ -1,0 +1,197 @@
+"""A trace as data: what a training allocates and frees, and what an allocator makes of it. Torch-free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from desktop_app.core.steps import Category, Phase
+from desktop_app.memory.allocator import Block, CachingAllocator, ReplicaOutOfMemoryError
+from desktop_app.memory.allocator_settings import MIN_BLOCK_BYTES
+from desktop_app.memory.overheads import CUDNN_OP
+
+
+class TraceEvent(NamedTuple):
+    """``key`` > 0 allocates ``size_bytes`` (as asked for, before rounding), −``key`` frees that storage.
+
+    ``category`` is the owner the storage ended with; ``step`` counts from 1, 0 is before the first.
+    """
+
+    key: int
+    size_bytes: int
+    op: str
+    phase: Phase
+    step: int
+    category: Category
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Everything two steps and one validation batch do to the allocator."""
+
+    events: tuple[TraceEvent, ...]
+    batch_size: int
+
+    def optimizer_demand_bytes(self) -> int:
+        """What the first optimizer step allocates on top of what is live before it: its state and temporaries."""
+        live_bytes = peak_bytes = 0
+        sizes: dict[int, int] = {}
+        for event in self.events:
+            if event.step == 1 and event.phase is Phase.OPTIMIZER:
+                if event.key > 0:
+                    sizes[event.key] = -(-event.size_bytes // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES
+                    live_bytes += sizes[event.key]
+                    peak_bytes = max(peak_bytes, live_bytes)
+                else:
+                    live_bytes -= sizes.get(-event.key, 0)
+        return peak_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedPeaks:
+    """What a replay reached. ``out_of_memory`` ends it early. ``phases`` has the largest reserve while in a phase."""
+
+    live_peak_bytes: int
+    reserved_peak_bytes: int
+    live_peak_index: int
+    out_of_memory: bool
+    phases: dict[Phase, int]
+    categories: dict[Category, int]
+
+
+def replay_peaks(
+    events: Sequence[TraceEvent],
+    sizes_bytes: Sequence[int] | None = None,
+    *,
+    limit_bytes: int | None = None,
+    cudnn_scale: float = 1.0,
+    detail: bool = False,
+) -> ReplayedPeaks:
+    """Replay in a fresh allocator. ``sizes_bytes`` replaces the events' own sizes; ``cudnn_scale`` the guess of cuDNN.
+
+    ``detail`` fills ``categories`` (live bytes by owner at the live peak) and ``phases``, each as if the cache had
+    been emptied before it: what that phase itself needs.
+    """
+    allocator = CachingAllocator(limit_bytes=limit_bytes)
+    blocks: dict[int, Block] = {}
+    peak_bytes, peak_index, out_of_memory = 0, -1, False
+    for index, event in enumerate(events):
+        if event.key < 0:
+            block = blocks.pop(-event.key, None)
+            if block is not None:
+                allocator.free(block)
+            continue
+        size_bytes = event.size_bytes if sizes_bytes is None else sizes_bytes[index]
+        guess = event.op == CUDNN_OP
+        if guess:
+            size_bytes = int(size_bytes * cudnn_scale)
+            if not size_bytes:
+                continue
+        try:
+            blocks[event.key] = allocator.allocate(size_bytes)
+        except ReplicaOutOfMemoryError:
+            if guess:  # cuDNN goes on with an algorithm that needs no workspace
+                continue
+            out_of_memory = True
+            break
+        if allocator.live_bytes > peak_bytes:
+            peak_bytes, peak_index = allocator.live_bytes, index
+    return ReplayedPeaks(
+        live_peak_bytes=allocator.live_peak_bytes,
+        reserved_peak_bytes=allocator.reserved_peak_bytes,
+        live_peak_index=peak_index,
+        out_of_memory=out_of_memory,
+        phases=_phase_needs(events) if detail else {},
+        categories=_owners_at(events, peak_index) if detail else {},
+    )
+
+
+def _phase_needs(events: Sequence[TraceEvent]) -> dict[Phase, int]:
+    allocator = CachingAllocator()
+    blocks: dict[int, Block] = {}
+    needs: dict[Phase, int] = {}
+    phase: Phase | None = None
+    for event in events:
+        if event.phase is not phase:
+            phase = event.phase
+            allocator.empty_cache()
+            needs[phase] = max(needs.get(phase, 0), allocator.reserved_bytes)
+        if event.key > 0:
+            blocks[event.key] = allocator.allocate(event.size_bytes)
+            needs[phase] = max(needs[phase], allocator.reserved_bytes)
+        else:
+            allocator.free(blocks.pop(-event.key))
+    return needs
+
+
+def _owners_at(events: Sequence[TraceEvent], index: int) -> dict[Category, int]:
+    """Live bytes by owner after the event, in blocks of the allocator."""
+    allocator = CachingAllocator()
+    blocks: dict[int, tuple[Block, Category]] = {}
+    for event in events[: index + 1]:
+        if event.key > 0:
+            blocks[event.key] = (allocator.allocate(event.size_bytes), event.category)
+        else:
+            allocator.free(blocks.pop(-event.key)[0])
+    owners = dict.fromkeys(Category, 0)
+    for block, category in blocks.values():
+        owners[category] += block.size_bytes
+    return owners
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceFamily:
+    """The traces of one training at every batch size, from two of them.
+
+    While the ops are the same, each single allocation is affine in the batch size, though their peak is not.
+    """
+
+    events: tuple[TraceEvent, ...]
+    batch_size: int
+    _sizes: np.ndarray[tuple[int], np.dtype[np.float64]]
+    _slopes: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+    @classmethod
+    def between(cls, trace: Trace, other: Trace) -> TraceFamily | None:
+        """``None`` when the two do not do the same things in the same order."""
+        events, others = _canonical(trace), _canonical(other)
+        if [_signature(event) for event in events] != [_signature(event) for event in others]:
+            return None
+        sizes = np.array([event.size_bytes for event in events], dtype=np.float64)
+        other_sizes = np.array([event.size_bytes for event in others], dtype=np.float64)
+        slopes = (other_sizes - sizes) / (other.batch_size - trace.batch_size)
+        return cls(tuple(events), trace.batch_size, sizes, slopes)
+
+    def sizes_at(self, batch_size: int) -> list[int]:
+        """The size of every event at this batch size, bytes."""
+        sizes = np.rint(self._sizes + self._slopes * (batch_size - self.batch_size))
+        floor = np.where(self._sizes > 0, 1, 0)
+        result: list[int] = np.maximum(sizes, floor).astype(np.int64).tolist()
+        return result
+
+
+def _signature(event: TraceEvent) -> tuple[int, str, Phase, int]:
+    return event.key, event.op, event.phase, event.step
+
+
+def _canonical(trace: Trace) -> list[TraceEvent]:
+    """Frees that follow each other, in order of their keys: among them the order means nothing."""
+    return [event for run in _runs(trace.events) for event in run]
+
+
+def _runs(events: Sequence[TraceEvent]) -> Iterator[list[TraceEvent]]:
+    frees: list[TraceEvent] = []
+    for event in events:
+        if event.key < 0 and (not frees or frees[-1].phase is event.phase):
+            frees.append(event)
+            continue
+        if frees:
+            yield sorted(frees)
+        frees = [event] if event.key < 0 else []
+        if event.key > 0:
+            yield [event]
+    if frees:
+        yield sorted(frees)
