@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import logging
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,11 +14,12 @@ from desktop_app.core.errors import ConfigError, ExitCode, FloodmarkError, NoSuc
 from desktop_app.core.load import CardLoad
 from desktop_app.core.steps import RunState
 from desktop_app.core.units import format_bytes
+from desktop_app.launch import Job, Launch
 from desktop_app.services import report as reports
 from desktop_app.services.scenarios import Scenario, check_memory, find_scenario
-from desktop_app.services.session import Session
+from desktop_app.services.session import DEFAULT_HZ, Session
 from desktop_app.telemetry.selection import open_backend
-from desktop_app.training.config import RunConfig, load_config
+from desktop_app.training.config import load_config
 
 if TYPE_CHECKING:
     from desktop_app.core.telemetry import Card
@@ -30,43 +30,19 @@ _log = logging.getLogger(__name__)
 _CARDS_PATIENCE_S: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How a command was asked to run."""
-
-    headless: bool = False
-    seconds: float | None = None
-    report_path: Path | None = None
-    screenshot_path: Path | None = None
-    window_size: tuple[int, int] | None = None
-    language: str | None = None
-    theme: str | None = None
-    debug: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What a command runs, with or without a window."""
-
-    config: RunConfig
-    card_name: str | None
-    scenario: Scenario | None = None
-    resume_from: Path | None = None
-
-
 def run_demo(scenario_name: str, *, card_name: str | None, batch_size: int | None, launch: Launch) -> int:
     """``floodmark demo``."""
     scenario = find_scenario(scenario_name)
     config = scenario.config
     if batch_size is not None:
         config = dataclasses.replace(config, batch_size=batch_size)
-    return _run(Job(config, card_name, scenario), launch)
+    return _run(Job(config, scenario), card_name, launch)
 
 
 def run_training(config_path: Path, *, card_name: str | None, launch: Launch) -> int:
     """``floodmark train``."""
     config = load_config(config_path)
-    return _run(Job(config, card_name or config.card), launch)
+    return _run(Job(config), card_name or config.card, launch)
 
 
 def open_window(*, card_name: str | None, launch: Launch) -> int:
@@ -89,7 +65,7 @@ def diagnose(*, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-def make_session(card_name: str | None) -> Session:
+def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ) -> Session:
     """A session on the named card (simulated), on the machine's own, or on the default simulated one.
 
     ``NoSuchDeviceError`` for a name that is not in the catalogue. The driver itself is asked later, by the sampler.
@@ -103,21 +79,22 @@ def make_session(card_name: str | None) -> Session:
         backend=backend,
         compute_estimate=estimate_request,
         train=functools.partial(train_order, clock=clock, load=load),
+        sampling_hz=sampling_hz,
     )
 
 
-def _run(job: Job, launch: Launch) -> int:
+def _run(job: Job, card_name: str | None, launch: Launch) -> int:
     _check_output(launch.report_path, what="report")
     _check_output(launch.screenshot_path, what="screenshot")
     if launch.headless:
         if launch.screenshot_path is not None:
             raise ConfigError("cli.no_window", "--screenshot needs a window; leave --headless out.")
-        return _run_headless(job, launch)
-    return _run_with_window(job, job.card_name, launch)
+        return _run_headless(job, card_name, launch)
+    return _run_with_window(job, card_name, launch)
 
 
-def _run_headless(job: Job, launch: Launch) -> int:
-    session = make_session(job.card_name)
+def _run_headless(job: Job, card_name: str | None, launch: Launch) -> int:
+    session = make_session(card_name)
     session.open()
     try:
         card = session.wait_for_cards(timeout_s=_CARDS_PATIENCE_S)
@@ -128,7 +105,7 @@ def _run_headless(job: Job, launch: Launch) -> int:
             )
         _check_ram(job.scenario, card, session)
         _announce(card)
-        start_job(session, job)
+        session.start_scenario(job.config, scenario=job.scenario, resume_from=job.resume_from)
         session.wait_for_estimate(job.config)
         _say_estimate(session)
         if not session.wait_for_run(launch.seconds):
@@ -142,17 +119,6 @@ def _run_headless(job: Job, launch: Launch) -> int:
         return _finish(session, job, launch)
     finally:
         session.close()
-
-
-def start_job(session: Session, job: Job) -> None:
-    """Start what a command asked for."""
-    scenario = job.scenario
-    session.start(
-        job.config,
-        resume_from=job.resume_from,
-        fault=None if scenario is None else scenario.fault,
-        scenario=None if scenario is None else scenario.name,
-    )
 
 
 def _finish(session: Session, job: Job, launch: Launch) -> int:
@@ -226,4 +192,4 @@ def _run_with_window(job: Job | None, card_name: str | None, launch: Launch) -> 
         import torch  # noqa: F401 - before Qt: docs/decisions/002
     from desktop_app.window import open_main_window
 
-    return open_main_window(job, card_name=card_name, launch=launch)
+    return open_main_window(lambda hz: make_session(card_name, sampling_hz=hz), job, launch)

@@ -14,7 +14,7 @@ from desktop_app import __version__
 from desktop_app.core.errors import ExitCode, FloodmarkError
 
 if TYPE_CHECKING:
-    from desktop_app.app import Launch
+    from desktop_app.launch import Launch
 
 LANGUAGES: Final = ("en", "zh_CN")
 THEMES: Final = ("dark", "light", "system")
@@ -79,7 +79,7 @@ def _dispatch(options: argparse.Namespace) -> int:
 
 
 def _launch(options: argparse.Namespace) -> Launch:
-    from desktop_app.app import Launch
+    from desktop_app.launch import Launch
 
     return Launch(
         headless=getattr(options, "headless", False),

@@ -69,24 +69,64 @@ class Notice:
 class Workspace(Protocol):
     """One open workplace. All reads are cheap and thread-safe; a reader pulls what is new since its own version."""
 
-    clock: SessionClock
-    store: Store
-    events: EventQueue
-    cards: Cell[tuple[Card, ...]]
-    card_uuid: Cell[str | None]  # the card of the run
-    readings: Cell[Mapping[str, Mapping[str, Reading]]]  # uuid -> field -> newest reading with its reason
-    processes: Cell[Mapping[str, tuple[ProcessSample, ...]]]
-    telemetry: Cell[TelemetryStatus]
-    run: Cell[RunStatus]
-    run_config: Cell[RunConfig]  # of the active or last run; defaults before one
-    memory: Cell[MemoryStats | None]  # newest allocator statistics of the run
-    estimate: Cell[EstimateStatus]
-    forecast: Cell[Forecast | None]
-    alerts: Cell[tuple[Alert, ...]]  # all of this run, newest last; an open one has cleared_t_s None
-    ignored_alerts: Cell[frozenset[int]]
-    cost: Cell[SelfCost]
-    notices: Cell[tuple[Notice, ...]]
-    resume_offer: Cell[ResumeOffer | None]
+    @property
+    def clock(self) -> SessionClock: ...
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def events(self) -> EventQueue: ...
+
+    @property
+    def cards(self) -> Cell[tuple[Card, ...]]: ...
+
+    @property
+    def card_uuid(self) -> Cell[str | None]:
+        """The card of the run."""
+
+    @property
+    def readings(self) -> Cell[Mapping[str, Mapping[str, Reading]]]:
+        """Uuid -> field -> newest reading with its reason."""
+
+    @property
+    def processes(self) -> Cell[Mapping[str, tuple[ProcessSample, ...]]]: ...
+
+    @property
+    def telemetry(self) -> Cell[TelemetryStatus]: ...
+
+    @property
+    def run(self) -> Cell[RunStatus]: ...
+
+    @property
+    def run_config(self) -> Cell[RunConfig]:
+        """Of the active or last run; defaults before one."""
+
+    @property
+    def memory(self) -> Cell[MemoryStats | None]:
+        """Newest allocator statistics of the run."""
+
+    @property
+    def estimate(self) -> Cell[EstimateStatus]: ...
+
+    @property
+    def forecast(self) -> Cell[Forecast | None]: ...
+
+    @property
+    def alerts(self) -> Cell[tuple[Alert, ...]]:
+        """All of this run, newest last; an open one has cleared_t_s None."""
+
+    @property
+    def ignored_alerts(self) -> Cell[frozenset[int]]: ...
+
+    @property
+    def cost(self) -> Cell[SelfCost]: ...
+
+    @property
+    def notices(self) -> Cell[tuple[Notice, ...]]: ...
+
+    @property
+    def resume_offer(self) -> Cell[ResumeOffer | None]: ...
 
     def request_estimate(self, config: RunConfig) -> None:
         """Start estimating; returns at once, the newest request wins."""
@@ -99,6 +139,9 @@ class Workspace(Protocol):
     def stop(self, *, save: bool = True) -> None: ...
     def save_checkpoint(self) -> None: ...
     def ignore_alert(self, alert_id: int) -> None: ...
+    def accept_resume_offer(self) -> None:
+        """Go on with the run of the offer, as it was configured."""
+
     def dismiss_resume_offer(self) -> None: ...
     def select_card(self, uuid: str) -> None: ...
     def set_sampling_hz(self, hz: float) -> None: ...

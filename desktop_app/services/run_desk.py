@@ -184,9 +184,7 @@ class RunDesk:
             final = self._failed(error.code, error.message)
         except Exception as error:  # thread main: the stack goes to the log, one line to the user
             _log.exception("The run failed")
-            final = self._failed(
-                "run.unexpected", f"The run failed: {error!r}. The log has the details."
-            )
+            final = self._failed("run.unexpected", f"The run failed: {error!r}. The log has the details.")
         self._end(final)
 
     def _run_order(self, order: RunOrder, token: ControlToken) -> RunStatus:

@@ -13,7 +13,7 @@ from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import EventQueue
 from desktop_app.core.forecasts import Alert, Forecast
 from desktop_app.core.lifecycle import ClosingStages, StageResult
-from desktop_app.core.steps import MemoryStats, RunStatus
+from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats, RunStatus
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import Card, ProcessSample, Reading, SelfCost
 from desktop_app.services.alert_desk import AlertDesk
@@ -22,6 +22,7 @@ from desktop_app.services.facade import EstimateStatus, Notice, ResumeOffer, Tel
 from desktop_app.services.locations import sessions_folder
 from desktop_app.services.own_cost import OwnCost
 from desktop_app.services.run_desk import RunDesk, RunOrder, TrainerFactory
+from desktop_app.services.scenarios import Scenario
 from desktop_app.services.session_folder import SessionFolder, find_resume_offer, mark_ended
 from desktop_app.services.telemetry_feed import TelemetryFeed
 from desktop_app.telemetry.backend import Backend
@@ -48,11 +49,13 @@ class Session:
     ) -> None:
         self.clock = clock
         self.store = Store()
+        self.store.declare("steps", STEP_COLUMNS)
+        self.store.declare("validation", VALIDATION_COLUMNS)
         self.events = EventQueue()
         self._own = OwnCost()
         self._cards_known = threading.Event()
         self._feed = TelemetryFeed(
-            self.store, self.events, on_cards_known=self._cards_known.set, on_second=self._on_second
+            self.store, self.events, on_cards_known=self._on_cards_known, on_second=self._on_second
         )
         self._desk = AlertDesk(self.events)
         self._estimator = Estimator(compute_estimate)
@@ -157,6 +160,17 @@ class Session:
         order = RunOrder(config, self.card_for(config), resume_from=resume_from, fault=fault, scenario=scenario)
         self._runs.start(order)
 
+    def start_scenario(self, config: RunConfig, *, scenario: Scenario | None, resume_from: Path | None = None) -> None:
+        """Start what a command asked for: a demonstration, or with ``scenario`` None a plain run."""
+        if scenario is None:
+            self.start(config, resume_from=resume_from)
+        else:
+            self.start(config, resume_from=resume_from, fault=scenario.fault, scenario=scenario.name)
+
+    def is_watching(self) -> bool:
+        """The cards are known and the host was read once: a run can be judged and started."""
+        return bool(self.cards.get()) and bool(self._feed.host.get())
+
     def pause(self) -> None:
         self._runs.pause()
 
@@ -256,6 +270,11 @@ class Session:
     def close(self) -> tuple[StageResult, ...]:
         """End everything in order: trainer, sampler, estimator, recorder. Blocks for 20 s at most; idempotent."""
         return self._stages.close_all()
+
+    def _on_cards_known(self) -> None:
+        if self.card_uuid.get() is None:
+            self.card_uuid.set(self.cards.get()[0].uuid)
+        self._cards_known.set()
 
     def _on_second(self) -> None:
         """Once a second, after the host was read. Runs in: sampler thread."""
