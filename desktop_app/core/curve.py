@@ -108,7 +108,9 @@ def _places_of_bins(low: Floats, high: Floats, starts: Indices) -> tuple[Indices
         return _first_of_bins(low, starts, ends, np.minimum), _first_of_bins(high, starts, ends, np.maximum)
     # One row per bin, short ones filled up with their last point; made upright because numpy is quicker that way.
     table = np.ascontiguousarray(np.minimum(starts + np.arange(widest)[:, np.newaxis], ends - 1).T)
-    return starts + low.take(table).argmin(axis=1), starts + high.take(table).argmax(axis=1)
+    lows = low.take(table)
+    highs = lows if high is low else high.take(table)
+    return starts + lows.argmin(axis=1), starts + highs.argmax(axis=1)
 
 
 def _first_of_bins(y: Floats, starts: Indices, ends: Indices, extreme: np.ufunc) -> Indices:

@@ -61,9 +61,10 @@ class Level:
 
     def points(self, column: int, start: int, stop: int) -> Points:
         """Copies of two points per entry: its extremes in order, at the two ends of its span."""
-        x = self._spans.view(start, stop).T.flatten()
-        y = self._extremes.view(start, stop)[column :: self._columns].T.astype(np.float64, order="C")
-        return x, y.reshape(-1)
+        x, y = np.empty((2, stop - start, 2))
+        x.T[:] = self._spans.view(start, stop)
+        y.T[:] = self._extremes.view(start, stop)[column :: self._columns]
+        return x.reshape(-1), y.reshape(-1)
 
     def merged(self) -> tuple[float, float, NDArray[np.float32]]:
         """The unmerged entries as one: (start, end, extremes)."""
@@ -92,7 +93,7 @@ class Pyramid:
 
     @property
     def nbytes(self) -> int:
-        """Address space taken by all levels; committed as they fill."""
+        """Memory taken by all levels now."""
         return sum(level.nbytes for level in self.levels)
 
     def add(self, t_s: Floats, values: Floats) -> None:
@@ -113,7 +114,7 @@ class Pyramid:
         self._push(height - 1, middle_s, middle_s, gap)
 
     def points(self, column: int, t0_s: float, t1_s: float, *, limit: int, reach: int) -> tuple[list[Points], bool]:
-        """Points of the finest level that still holds all of [t0_s, t1_s] in at most ``limit`` of them.
+        """Points of the finest level that still holds all of [t0_s, t1_s], in at most ``limit`` entries.
 
         ``reach`` entries more are taken on either side. Returns pieces in order of time, and whether they go up to
         the newest block: rows that are in no block yet then come after them.
@@ -122,7 +123,7 @@ class Pyramid:
             return [], True
         for k, level in enumerate(self.levels):  # noqa: B007  # the last level is the answer when none will do
             start, stop = level.overlap(t0_s, t1_s)
-            if 2 * (stop - start) <= limit and level.covers(t0_s):
+            if stop - start <= limit and level.covers(t0_s):
                 break
         start, stop = max(level.first, start - reach), min(level.total, stop + reach)
         pieces = [level.points(column, start, stop)]

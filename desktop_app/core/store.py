@@ -22,15 +22,13 @@ T = TypeVar("T")
 Values = Sequence[float | None] | Mapping[str, float | None] | Floats
 
 DEFAULT_CAPACITY: Final = 32768  # rows: 1 h 49 min at 5 Hz
-# Points taken per pixel before they are thinned: one level of the pyramid is BLOCK times coarser than the one below,
-# so this many leave at least one of its entries, two points, for two pixels.
-_POINTS_PER_PIXEL: Final = BLOCK
+# Rows, or entries of one level of the pyramid, that are thinned to a pixel. The next level has BLOCK times fewer, so
+# there is always one for two pixels at least.
+_ENTRIES_PER_PIXEL: Final = BLOCK // 2
 # Rows (or entries) looked at beyond a window for the last value measured there: a slow field, or the loss of a run
 # that logs rarely.
 _REACH: Final = 64
-_BOUNDS_POINTS: Final = (
-    1024  # a window's bounds are exact up to so many rows, else to a 1/64 of the window at its edges
-)
+_BOUNDS_ENTRIES: Final = 1024  # bounds are exact up to so many rows, else to 1/128 of the window at its edges
 _SHORTEST_INTERVAL_S: Final = 1e-3  # nothing here has rows closer than this on average
 
 
@@ -83,7 +81,7 @@ class History:
 
     @property
     def nbytes(self) -> int:
-        """Address space taken; what is committed grows with the rows up to this."""
+        """Memory taken now; it grows no more once the rings are full."""
         return self._rows.nbytes + self._pyramid.nbytes
 
     def append(self, t_s: float, values: Values) -> None:
@@ -137,12 +135,12 @@ class History:
         t0_s = t0_s if math.isfinite(t0_s) else self._began_s
         t1_s = t1_s if math.isfinite(t1_s) else max(t0_s, self._ended_s)
         margin_s = bin_width_s(t1_s - t0_s, pixels)  # bins at the edges must be whole
-        x, y = self._points(column, t0_s - margin_s, t1_s + margin_s, limit=_POINTS_PER_PIXEL * pixels, reach=_REACH)
+        x, y = self._points(column, t0_s - margin_s, t1_s + margin_s, limit=_ENTRIES_PER_PIXEL * pixels, reach=_REACH)
         return draw(x, y, t0_s=t0_s, t1_s=t1_s, pixels=pixels)
 
     def bounds(self, column: str, t0_s: float, t1_s: float) -> tuple[float, float] | None:
         """Lowest and highest finite value in the window; ``None`` when there is none. Never narrower than the truth."""
-        _, y = self._points(column, t0_s, t1_s, limit=_BOUNDS_POINTS, reach=0)
+        _, y = self._points(column, t0_s, t1_s, limit=_BOUNDS_ENTRIES, reach=0)
         y = y[np.isfinite(y)]
         return (float(y.min()), float(y.max())) if y.size else None
 

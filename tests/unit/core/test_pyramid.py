@@ -78,7 +78,7 @@ def test_memory_is_bounded_and_every_row_is_covered() -> None:
     pyramid = filled(values, capacity=16)
     assert all(level.total - level.first <= 16 for level in pyramid.levels)
     assert pyramid.levels[-1].first == 0
-    pieces, newest = pyramid.points(0, 0.0, 1e9, limit=64, reach=0)
+    pieces, newest = pyramid.points(0, 0.0, 1e9, limit=32, reach=0)
     y = np.concatenate([piece[1] for piece in pieces])
     assert newest
     assert (y.min(), y.max()) == (-5.0, 5.0)
@@ -87,7 +87,7 @@ def test_memory_is_bounded_and_every_row_is_covered() -> None:
 
 def test_open_entries_follow_from_finer_levels() -> None:
     pyramid = filled(np.arange(8.0 * 21)[np.newaxis])  # 21 blocks: two entries of level 1, five blocks left over
-    pieces, newest = pyramid.points(0, 0.0, 200.0, limit=8, reach=0)
+    pieces, newest = pyramid.points(0, 0.0, 200.0, limit=4, reach=0)
     x = np.concatenate([piece[0] for piece in pieces])
     assert newest
     assert x.tolist() == [0, 63, 64, 127, *(t for block in range(16, 21) for t in (8 * block, 8 * block + 7))]

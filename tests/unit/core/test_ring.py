@@ -13,7 +13,12 @@ from desktop_app.core.ring import MirroredRing
 
 
 @settings(deadline=None)
-@given(capacity=st.integers(1, 9), values=st.lists(st.floats(allow_nan=False), max_size=40))
+@given(
+    capacity=st.one_of(st.integers(1, 9), st.sampled_from([64, 65, 130, 300])),
+    values=st.lists(st.floats(allow_nan=False), max_size=40).flatmap(
+        lambda values: st.integers(1, 9).map(lambda times: values * times)
+    ),
+)
 def test_a_ring_equals_a_deque(capacity: int, values: list[float]) -> None:
     ring: MirroredRing[np.float64] = MirroredRing(2, capacity, np.float64)
     model: deque[float] = deque(maxlen=capacity)
@@ -52,3 +57,15 @@ def test_what_is_not_held_cannot_be_viewed(start: int, stop: int) -> None:
 def test_a_ring_has_room(series: int, capacity: int) -> None:
     with pytest.raises(ValueError, match="at least one series and one entry"):
         MirroredRing(series, capacity, np.float64)
+
+
+def test_memory_grows_with_the_entries_up_to_the_capacity() -> None:
+    ring: MirroredRing[np.float64] = MirroredRing(1, 1000, np.float64)
+    sizes = []
+    for value in range(3000):
+        ring.append(np.array([value]))
+        sizes.append(ring.nbytes)
+    assert sizes[0] == 2 * 64 * 8
+    assert sizes[200] == 2 * 256 * 8
+    assert set(sizes[1000:]) == {2 * 1000 * 8}
+    assert ring.view(2000, 3000)[0].tolist() == list(range(2000, 3000))
