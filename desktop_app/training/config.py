@@ -152,10 +152,8 @@ class RunConfig:
     """Steps over which the learning rate rises from nought."""
     precision: str = _setting(FieldKind.CHOICE, FieldGroup.OPTIMIZATION, default="fp32", choices=("fp32", "bf16"))
     """bf16: forward and loss under autocast; weights stay fp32."""
-    grad_clip: float | None = _setting(
-        FieldKind.NUMBER, FieldGroup.OPTIMIZATION, default=1.0, minimum=1e-6, maximum=1e6
-    )
-    """Largest norm of the gradient; not set: no clipping."""
+    grad_clip: float = _setting(FieldKind.NUMBER, FieldGroup.OPTIMIZATION, default=1.0, minimum=0.0, maximum=1e6)
+    """Largest norm of the gradient; 0: no clipping."""
     early_stop_epochs: int | None = _setting(
         FieldKind.INTEGER, FieldGroup.OPTIMIZATION, default=None, minimum=1, maximum=1_000_000
     )

@@ -99,11 +99,7 @@ class StepEngine:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         with self._device.step_scope():
-            clip = self._config.grad_clip
-            if clip is not None:
-                self._norm = nn.utils.clip_grad_norm_(self._parameters, clip, foreach=self._config.foreach)
-            else:
-                self._norm = None
+            self._norm = self._clip()
             self.optimizer_intact = False
             self.optimizer.step()
             self.optimizer_intact = True
@@ -121,9 +117,10 @@ class StepEngine:
         assert self._targets is not None
         return float((self._logits.argmax(1) == self._targets).float().mean().item())
 
-    def grad_norm(self) -> float | None:
-        """Norm of the gradient before clipping; known only where gradients are clipped. Waits for the device."""
-        return None if self._norm is None else float(self._norm.item())
+    def grad_norm(self) -> float:
+        """Norm of the gradient before clipping. Waits for the device."""
+        assert self._norm is not None
+        return float(self._norm.item())
 
     @property
     def has_outputs(self) -> bool:
@@ -172,6 +169,14 @@ class StepEngine:
         finally:
             self.model.train()
         return total / samples, right / samples
+
+    def _clip(self) -> Tensor:
+        """Clip where the config says so; the norm in any case."""
+        foreach = self._config.foreach
+        if self._config.grad_clip:
+            return nn.utils.clip_grad_norm_(self._parameters, self._config.grad_clip, foreach=foreach)
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
+        return nn.utils.get_total_norm(gradients, foreach=foreach)
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase

@@ -105,7 +105,7 @@ class StepReports:
 
 def _not_finite(loss: float, step: int, config: RunConfig) -> FloodmarkError:
     cures = ["lower learning_rate"]
-    if config.grad_clip is None:
+    if not config.grad_clip:
         cures.append("set grad_clip")
     if config.precision != "fp32":
         cures.append("use precision fp32")

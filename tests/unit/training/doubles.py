@@ -135,18 +135,19 @@ class NumberRecipe:
 
 
 class FillingDevice(CpuDevice):
-    """A card that is full at the first op of one phase of one step, as a real one is: from inside the op."""
+    """A card that is full at the first op (whose name has ``at_op`` in it) of one phase of one step, as a real one is:
+    from inside the op."""
 
     card_name: str | None = "Filling"
     capacity_bytes: int | None = 6 << 30
 
-    def __init__(self, phase: Phase, *, step: int, error: Callable[[], BaseException]) -> None:
+    def __init__(self, phase: Phase, *, step: int, error: Callable[[], BaseException], at_op: str = "") -> None:
         self._target = phase
+        self._at_op = at_op
         self._countdown = step
         self._error = error
         self._phase = Phase.BUILD
         self.released = 0
-        self.live_references: list[int] = []
 
     def phase(self, phase: Phase) -> None:
         self._phase = phase
@@ -158,8 +159,8 @@ class FillingDevice(CpuDevice):
         with _Raising(self):
             yield
 
-    def is_full(self) -> bool:
-        return self._phase is self._target and self._countdown == 0
+    def is_full(self, op: str) -> bool:
+        return self._phase is self._target and self._countdown == 0 and self._at_op in op
 
     def stats(self) -> MemoryStats:
         return MemoryStats(
@@ -188,7 +189,7 @@ class _Raising(TorchDispatchMode):
         self._device = device
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self._device.is_full():
+        if self._device.is_full(str(func)):
             self._device.raise_error()
         return func(*args, **(kwargs or {}))
 

@@ -366,7 +366,7 @@ def test_status_at_most_ten_times_a_second() -> None:
 
 def test_a_loss_that_is_no_number_ends_the_run_in_words(tmp_path: Path) -> None:
     outcome, sink = train(
-        replace(CONFIG, output_dir=str(tmp_path), grad_clip=None), recipe=NumberRecipe(spoil_from_step=9)
+        replace(CONFIG, output_dir=str(tmp_path), grad_clip=0.0), recipe=NumberRecipe(spoil_from_step=9)
     )
     assert outcome.state is RunState.FAILED
     assert outcome.error is not None
@@ -380,12 +380,13 @@ def test_a_loss_that_is_no_number_ends_the_run_in_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "occurrence", "step", "checkpoint"),
+    ("phase", "at_op", "occurrence", "step", "checkpoint"),
     [
-        (Phase.FORWARD, 8, 8, True),
-        (Phase.BACKWARD, 8, 8, True),
-        (Phase.VALIDATION, 1, 6, True),
-        (Phase.OPTIMIZER, 8, 8, False),
+        (Phase.FORWARD, "", 8, 8, True),
+        (Phase.BACKWARD, "", 8, 8, True),
+        (Phase.VALIDATION, "", 1, 6, True),
+        (Phase.OPTIMIZER, "foreach_norm", 8, 8, True),  # clipping: nothing is updated yet
+        (Phase.OPTIMIZER, "foreach_sqrt", 8, 8, False),  # the moments are, the parameters are not
     ],
 )
 @pytest.mark.parametrize(
@@ -399,12 +400,12 @@ def test_a_loss_that_is_no_number_ends_the_run_in_words(tmp_path: Path) -> None:
     ids=["torch", "cublas"],
 )
 def test_out_of_memory_is_caught_wherever_it_strikes(
-    tmp_path: Path, phase: Phase, occurrence: int, step: int, checkpoint: bool, error: Any
+    tmp_path: Path, phase: Phase, at_op: str, occurrence: int, step: int, checkpoint: bool, error: Any
 ) -> None:
-    config = replace(CONFIG, output_dir=str(tmp_path), checkpoint_every_epochs=0, grad_clip=None)
+    config = replace(CONFIG, output_dir=str(tmp_path), checkpoint_every_epochs=0, grad_clip=0.0)
     whole = train(config)[1]
     (tmp_path / "last.pt").unlink()
-    device = FillingDevice(phase, step=occurrence, error=error)
+    device = FillingDevice(phase, step=occurrence, error=error, at_op=at_op)
     outcome, sink = train(config, device=device)
     assert outcome.state is RunState.OUT_OF_MEMORY
     assert outcome.oom is not None
