@@ -29,15 +29,14 @@ class AlertCard(QFrame):
         layout.setContentsMargins(12, 10, 12, 12)
         layout.setSpacing(6)
         layout.addLayout(self._head(alert, workspace, theme))
+        when = texts.when(alert, workspace.clock.wall_s(alert.t_s))
+        layout.addWidget(Label(when, font=FontRole.LABEL, role="muted"))
         sentence = outlooks.sentence(outlook)
         layout.addWidget(Label(sentence, wrap=True))
         for text in (outlooks.evidence(outlook), outlooks.advice(alert.cause)):
             label = Label(text, font=FontRole.LABEL, role="muted", wrap=True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             layout.addWidget(label)
-        state = texts.state(alert, ignored=alert.alert_id in workspace.ignored_alerts.get())
-        if state:
-            layout.addWidget(Label(state, font=FontRole.LABEL, role="ok" if alert.cleared_t_s else "muted"))
         self.setAccessibleName(f"{outlooks.cause_name(alert.cause)}. {sentence}")
 
     @staticmethod
@@ -51,8 +50,9 @@ class AlertCard(QFrame):
         row.setSpacing(8)
         row.addWidget(mark, alignment=Qt.AlignmentFlag.AlignTop)
         row.addWidget(Label(outlooks.cause_name(alert.cause), font=FontRole.TITLE, wrap=True), stretch=1)
-        when = texts.when(alert, workspace.clock.wall_s(alert.t_s))
-        row.addWidget(Label(when, font=FontRole.LABEL, role="muted"), alignment=Qt.AlignmentFlag.AlignTop)
+        state = texts.state(alert, ignored=alert.alert_id in workspace.ignored_alerts.get())
+        role = "danger" if open_and_loud else "muted" if alert.cleared_t_s is None else "ok"
+        row.addWidget(Label(state, font=FontRole.LABEL, role=role), alignment=Qt.AlignmentFlag.AlignTop)
         return row
 
 

@@ -36,7 +36,7 @@ class When(StrEnum):
     TOO_BIG = "too_big"  # the estimate names a largest batch below the form's
     OUT_OF_MEMORY = "out_of_memory"
     OFFERED = "offered"  # an interrupted run can be resumed
-    MANY_CARDS = "many_cards"
+    MANY_CARDS = "many_cards"  # and no run is bound to one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def can_choose(when: When, situation: Situation) -> bool:
         When.TOO_BIG: situation.too_big and not run.active,
         When.OUT_OF_MEMORY: run is RunState.OUT_OF_MEMORY,
         When.OFFERED: situation.offered and not run.active,
-        When.MANY_CARDS: situation.cards > 1,
+        When.MANY_CARDS: situation.cards > 1 and not run.active,
     }
     return answers[when]
 

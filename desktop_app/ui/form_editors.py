@@ -32,6 +32,8 @@ from desktop_app.ui.theme import Theme
 
 # What stands in an editor that cannot be read as a value of its kind.
 UNREADABLE: Final = object()
+# A line edit indents its text by two pixels more than a list does; in one column that shows.
+_TEXT_MARGINS: Final = (-2, 0, 0, 0)
 _DEVICES: Final = ("auto", "cpu", "simulated")
 
 
@@ -103,6 +105,7 @@ class TextEditor(FieldEditor):
 
     def _make(self) -> QWidget:
         self._line = QLineEdit()
+        self._line.setTextMargins(*_TEXT_MARGINS)
         self._line.textEdited.connect(lambda _text: self.changed.emit())
         return self._line
 
@@ -233,6 +236,9 @@ class PathEditor(FieldEditor):
     def _make(self) -> QWidget:
         self._box = ComboBox()
         self._box.setEditable(True)
+        line = self._box.lineEdit()
+        if line is not None:
+            line.setTextMargins(*_TEXT_MARGINS)
         self._box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         for choice in self.spec.choices:
             self._box.addItem(choice, choice)
@@ -275,7 +281,12 @@ class PathEditor(FieldEditor):
         self._quiet = False
         line = self._box.lineEdit()
         if line is not None:
-            line.setCursorPosition(0)
+            line.end(False)  # of a long path the last folders say most
+
+    def show_problem(self, problem: str | None) -> None:
+        super().show_problem(problem)
+        if problem is None and self.value():
+            self.focus_widget.setToolTip(f"{self.value()}\n{fields.explanation(self.spec.name)}")
 
     def retranslate(self) -> None:
         super().retranslate()

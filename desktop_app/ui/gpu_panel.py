@@ -45,6 +45,8 @@ class GpuPanel(QScrollArea):
         self._workspace = workspace
         self._shown_cards: tuple[Card, ...] | None = None
         self._shown_card: Card | None = None
+        self._selected: str | None = None
+        self._clicked: str | None = None
         self._empty = Label(font=FontRole.LABEL, role="muted", wrap=True)
         self._heading = Label(font=FontRole.TITLE)
         self._rows = QVBoxLayout()
@@ -75,7 +77,7 @@ class GpuPanel(QScrollArea):
 
     def refresh(self) -> None:
         known = self._workspace.cards.get()
-        card = selected_card(self._workspace)
+        card = self._card()
         if known != self._shown_cards:
             self._rebuild(known)
         self._show_selected(card)
@@ -88,12 +90,26 @@ class GpuPanel(QScrollArea):
             self._show_readings(card)
             self._show_facts(card)
 
+    def _card(self) -> Card | None:
+        """The card that was clicked, until the window turns to another one."""
+        selected = self._workspace.card_uuid.get()
+        if selected != self._selected:
+            self._selected, self._clicked = selected, None
+        clicked = next((card for card in self._workspace.cards.get() if card.uuid == self._clicked), None)
+        return clicked or selected_card(self._workspace)
+
+    def _on_row_clicked(self, uuid: str) -> None:
+        """While a run is bound to its card the others can be looked at all the same."""
+        self._clicked = uuid
+        self.card_chosen.emit(uuid)
+        self.refresh()
+
     def _rebuild(self, known: tuple[Card, ...]) -> None:
         self._shown_cards = known
         clear_layout(self._rows)
         for card in known:
             row = CardRow(card)
-            row.clicked.connect(lambda _checked=False, uuid=card.uuid: self.card_chosen.emit(uuid))
+            row.clicked.connect(lambda _checked=False, uuid=card.uuid: self._on_row_clicked(uuid))
             self._group.addButton(row)
             self._rows.addWidget(row)
 

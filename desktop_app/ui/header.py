@@ -36,6 +36,9 @@ _LOGO_SIZE: Final = 24
 _BUTTON_HEIGHT: Final = 30
 _SEARCH_WIDTH: Final = 296
 _SEARCH_LEAST: Final = 40  # the magnifying glass alone
+# Longest run name and card, in line heights; the tooltip has all of them.
+_NAME_LINES: Final = 15
+_CHIP_LINES: Final = 21
 _WIDE: Final = 1200  # from this width on, run buttons have words beside their icons
 
 
@@ -60,7 +63,8 @@ class CardChip(QPushButton):
 
     def sizeHint(self) -> QSize:
         width = self.fontMetrics().horizontalAdvance(self._full_text) + self._padding() + 4
-        return QSize(width, super().sizeHint().height())
+        most = self.fontMetrics().height() * _CHIP_LINES
+        return QSize(min(width, most), super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
         return QSize(min(self.sizeHint().width(), 120), super().minimumSizeHint().height())
@@ -156,6 +160,7 @@ class Header(QFrame):
     def _build(self) -> None:
         self.setMinimumHeight(_HEIGHT)
         self._simulated.setProperty("chip", "warn")
+        self._simulated.setObjectName("simulatedChip")
         self._simulated.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(16, 0, 16, 1)
@@ -245,6 +250,7 @@ class Header(QFrame):
     def _show_button_words(self) -> None:
         scale = max(1.0, self.fontMetrics().height() / 15.0)
         wide = self.width() >= _WIDE * scale
+        self._run_name.setMaximumWidth(self.fontMetrics().height() * _NAME_LINES)
         for command_id, button in self._buttons.items():
             worded = wide or command_id == "run.start"
             button.setText(BY_ID[command_id].title if worded else "")

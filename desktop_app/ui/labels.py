@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLayout, QSizePolicy, QStyle, QStyleOption, QWidget
 
@@ -45,18 +45,14 @@ class Label(QLabel):
         self.setWordWrap(wrap)
         if role:
             self.setProperty("role", role)
-        self._apply_font()
+        self.apply_font()
 
     def set_role(self, role: str) -> None:
         """The colour: ``muted``, ``ok``, ``warn``, ``danger`` or empty for plain text."""
         restyle(self, role=role)
 
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() is QEvent.Type.ApplicationFontChange:
-            self._apply_font()
-        super().changeEvent(event)
-
-    def _apply_font(self) -> None:
+    def apply_font(self) -> None:
+        """Take the size of the application's font, which presentations change."""
         self.setFont(themes.font(self._font_role))
 
 
@@ -74,7 +70,7 @@ class ElidedLabel(Label):
     ) -> None:
         super().__init__(text, font=font, role=role, parent=parent)
         self._mode = mode
-        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
 
     def minimumSizeHint(self) -> QSize:
         hint = super().minimumSizeHint()

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QPushButton, QSizePolicy, QVBoxLayout, QWidget
 from desktop_app.core.forecasts import Lever
 from desktop_app.training.config import RunConfig
 from desktop_app.ui import theme as themes
-from desktop_app.ui.labels import Label, clear_layout
+from desktop_app.ui.labels import Divider, Label, clear_layout
 from desktop_app.ui.texts import levers as texts
 from desktop_app.ui.theme import FontRole, Theme, color
 
@@ -71,7 +71,7 @@ class LeverButton(QPushButton):
         painter.setPen(color(self._theme.ok))
         painter.drawText(inner, aligned | Qt.AlignmentFlag.AlignRight, self._saved)
         room = inner.width() - painter.fontMetrics().horizontalAdvance(self._saved) - _SIDE
-        painter.setFont(themes.font(FontRole.TITLE if self.isDown() else FontRole.LABEL))
+        painter.setFont(themes.font(FontRole.LABEL))
         painter.setPen(color(self._theme.text))
         text = painter.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
         painter.drawText(inner, aligned | Qt.AlignmentFlag.AlignLeft, text)
@@ -94,6 +94,7 @@ class LeverList(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(8)
+        layout.addWidget(Divider())
         layout.addWidget(self._heading)
         layout.addLayout(self._rows)
         layout.addWidget(self._note)

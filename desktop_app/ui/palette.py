@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from desktop_app.ui import icons
 from desktop_app.ui.actions import Actions, shortcut_text
-from desktop_app.ui.commands import COMMANDS, Command, menu_title
+from desktop_app.ui.commands import COMMANDS, Command, Menu, menu_title
 from desktop_app.ui.labels import Label
 from desktop_app.ui.theme import FontRole, Theme, color
 
@@ -127,11 +127,10 @@ class _RowDelegate(QStyledItemDelegate):
         inner = rect.adjusted(36, 0, -12, 0)
         aligned = Qt.AlignmentFlag.AlignVCenter
         painter.setPen(color(self.theme.muted))
-        prefix = f"{menu_title(command.menu)}  "
-        painter.drawText(inner, aligned | Qt.AlignmentFlag.AlignLeft, prefix)
+        painter.drawText(inner, aligned | Qt.AlignmentFlag.AlignLeft, menu_title(command.menu))
         painter.drawText(inner, aligned | Qt.AlignmentFlag.AlignRight, shortcut_text(command.id))
         painter.setPen(color(self.theme.text))
-        shift = option.fontMetrics.horizontalAdvance(prefix)
+        shift = 12 + max(option.fontMetrics.horizontalAdvance(menu_title(menu)) for menu in Menu)
         painter.drawText(inner.adjusted(shift, 0, 0, 0), aligned | Qt.AlignmentFlag.AlignLeft, command.title)
         painter.restore()
 

@@ -90,7 +90,7 @@ class PostMortemPanel(QScrollArea):
             return
         report = self._report
         self._add(verdicts.out_of_memory(report), font=FontRole.TITLE)
-        self._add(post_mortem.what_was_full(report))
+        self._add(post_mortem.what_was_full(report), font=FontRole.LABEL)
         if report.memory is not None:
             self._add_section(self.tr("What held it"), post_mortem.holders(report.memory))
         if report.largest_owners:
@@ -103,11 +103,11 @@ class PostMortemPanel(QScrollArea):
     def _add_advice(self, report: OomReport) -> None:
         self._add_heading(self.tr("What to change"))
         if report.cause is not None:
-            self._add(outlooks.cause_name(report.cause))
-        self._add(post_mortem.advice(report), role="muted")
+            self._add(outlooks.cause_name(report.cause), font=FontRole.LABEL)
+        self._add(post_mortem.advice(report), font=FontRole.LABEL, role="muted")
         estimate = self._workspace.estimate.get().estimate
         if report.cause != Cause.LEAK.value and estimate is not None and estimate.largest_batch is not None:
-            self._add(verdicts.largest_batch(estimate), role="muted")
+            self._add(verdicts.largest_batch(estimate), font=FontRole.LABEL, role="muted")
 
     def _add(self, text: str, *, font: FontRole = FontRole.BODY, role: str = "") -> Label:
         label = Label(text, font=font, role=role, wrap=True)

@@ -15,8 +15,8 @@ from desktop_app.ui.tank_reader import selected_card
 from desktop_app.ui.texts import processes as texts
 from desktop_app.ui.theme import FontRole, Theme
 
-NAME, PID, MEMORY, KIND = range(4)
-_COLUMNS: Final = 4
+NAME, PID, MEMORY = range(3)
+_COLUMNS: Final = 3
 _Index = QModelIndex | QPersistentModelIndex
 _Key = tuple[int, int | str]
 
@@ -25,7 +25,6 @@ _KEYS: Final[dict[int, Callable[[ProcessSample], _Key]]] = {
     NAME: lambda process: (0, process.name.casefold()),
     PID: lambda process: (0, process.pid),
     MEMORY: lambda process: (0, -1) if process.memory_bytes is None else (1, process.memory_bytes),
-    KIND: lambda process: (0, process.kind),
 }
 
 
@@ -114,6 +113,7 @@ class ProcessesPanel(QWidget):
 
     def _build(self) -> None:
         table = self._table
+        table.setObjectName("processTable")
         table.setModel(self.model)
         table.setSortingEnabled(True)
         table.sortByColumn(MEMORY, Qt.SortOrder.DescendingOrder)

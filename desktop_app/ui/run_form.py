@@ -96,7 +96,7 @@ class RunForm(QWidget):
         layout.addLayout(self._grid([field_spec(name) for name in ESSENTIAL]))
         self._more.setCheckable(True)
         self._more.setProperty("kind", "quiet")
-        self._more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._more.setObjectName("moreSettings")
         self._more.toggled.connect(self._show_rest)
         layout.addWidget(self._more, alignment=Qt.AlignmentFlag.AlignLeft)
         self._build_rest()
@@ -110,8 +110,7 @@ class RunForm(QWidget):
         grid.setHorizontalSpacing(8)
         grid.setVerticalSpacing(6)
         grid.setColumnMinimumWidth(0, _LABEL_WIDTH)
-        grid.setColumnStretch(0, 2)
-        grid.setColumnStretch(1, 3)
+        grid.setColumnStretch(1, 1)
         for spec in specs:
             self._rows[spec.name].add_to(grid)
         return grid
@@ -138,7 +137,12 @@ class RunForm(QWidget):
 
     def _show_rest(self, shown: bool) -> None:  # noqa: FBT001 - a slot of toggled(bool)
         self._rest.setVisible(shown)
-        self._more.setArrowType(Qt.ArrowType.DownArrow if shown else Qt.ArrowType.RightArrow)
+        self._name_more()
+
+    def _name_more(self) -> None:
+        mark = "▾" if self._more.isChecked() else "▸"
+        self._more.setText(f"{mark}  {self.tr('All settings')}")
+        self._more.setAccessibleName(self.tr("All settings"))
 
     def _on_edited(self) -> None:
         self._judge()
@@ -195,7 +199,7 @@ class RunForm(QWidget):
         self._more.setChecked(shown)
 
     def retranslate(self) -> None:
-        self._more.setText(self.tr("All settings"))
+        self._name_more()
         for group, heading in self._headings.items():
             heading.setText(fields.group(group))
         for row in self._rows.values():

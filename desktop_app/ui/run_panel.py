@@ -65,7 +65,6 @@ class RunPanel(QScrollArea):
         layout.addWidget(self._estimate)
         self._start.setProperty("kind", "primary")
         layout.addWidget(self._start)
-        layout.addWidget(Divider())
         layout.addWidget(self._levers)
         self._build_progress()
         layout.addWidget(self._progress)
@@ -141,7 +140,8 @@ class RunPanel(QScrollArea):
 
     def _show_estimate(self, status: RunStatus) -> None:
         known = self._workspace.estimate.get()
-        self._estimate.setVisible(not status.state.active and known.state is not EstimateState.NONE)
+        told = status.state is RunState.OUT_OF_MEMORY and known.config == self._workspace.run_config.get()
+        self._estimate.setVisible(not status.state.active and not told and known.state is not EstimateState.NONE)
         if known.state is EstimateState.FAILED:
             self._estimate.set_role("warn")
             self._estimate.setText(errors.text(known.error_code, known.error))

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
+from desktop_app.core.steps import OomReport
 from desktop_app.services.facade import Workspace
 from desktop_app.ui.actions import Actions, tooltip
 from desktop_app.ui.alerts_panel import AlertsPanel
@@ -20,7 +21,7 @@ from desktop_app.ui.processes_panel import ProcessesPanel
 from desktop_app.ui.run_panel import RunPanel
 from desktop_app.ui.theme import Theme
 
-WIDTH: Final = 304
+WIDTH: Final = 312
 NARROW_WIDTH: Final = 280
 
 
@@ -60,6 +61,7 @@ class SidePanel(QFrame):
         self._workspace = workspace
         self._tabs = QTabBar()
         self._stack = QStackedWidget()
+        self._opened: OomReport | None = None
         self.run = RunPanel(workspace, actions, theme)
         self.gpu = GpuPanel(workspace)
         self.alerts = AlertsPanel(workspace, theme)
@@ -70,6 +72,7 @@ class SidePanel(QFrame):
         self.retranslate()
 
     def _build(self) -> None:
+        self._tabs.setObjectName("sideTabs")
         self._tabs.setExpanding(False)
         self._tabs.setUsesScrollButtons(True)
         self._tabs.setElideMode(Qt.TextElideMode.ElideNone)
@@ -115,10 +118,10 @@ class SidePanel(QFrame):
     def _show_post_mortem(self) -> None:
         """The page is there while the last run ended out of memory, and opens by itself once."""
         report = self._workspace.run.get().oom
-        known = self.post_mortem.report
         self._tabs.setTabVisible(Tab.POST_MORTEM, report is not None)
         self.post_mortem.refresh()
-        if report is not None and report is not known:
+        if report is not None and report is not self._opened:
+            self._opened = report
             self.open_tab(Tab.POST_MORTEM, focus=False)
         if report is None and self.tab is Tab.POST_MORTEM:
             self.open_tab(Tab.RUN, focus=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QCoreApplication, Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from desktop_app.core.telemetry import SelfCost
 from desktop_app.services.facade import Workspace
@@ -40,8 +40,8 @@ class StatusBar(QFrame):
         layout.setContentsMargins(16, 2, 16, 2)
         layout.setSpacing(24)
         layout.addWidget(self._sampling)
+        self._cost.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         layout.addWidget(self._cost, stretch=1)
-        layout.addStretch()
         layout.addWidget(self._energy)
         layout.addWidget(self._throughput)
         layout.addLayout(self._language_switch())
@@ -91,7 +91,7 @@ class StatusBar(QFrame):
         if cost.rss_bytes is not None:
             parts.append(numbers.size(cost.rss_bytes))
         if self._frame_s is not None:
-            parts.append(self.tr("frame {0}").format(numbers.with_unit(1e3 * self._frame_s, "ms")))
+            parts.append(self.tr("frame {0}").format(numbers.with_unit(1e3 * self._frame_s, "ms", 1)))
         return parts
 
     def retranslate(self) -> None:

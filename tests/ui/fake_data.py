@@ -167,7 +167,8 @@ def card_values(state: FakeState, card: Card, t_s: float) -> dict[str, float]:
     limit_w = card.power_limit_w or 120.0
     used = OTHERS_BYTES
     if state not in WITHOUT_RUN:
-        step = NOW_STEP - (HISTORY_S + 2.0 - t_s) / STEP_S
+        last = NOW_STEP + 159 if state is FakeState.OUT_OF_MEMORY else NOW_STEP
+        step = last - (HISTORY_S + 2.0 - t_s) / STEP_S
         used = device_bytes(state, step)
     values = dict.fromkeys(GPU_FIELDS, float("nan"))
     values.update(

@@ -34,6 +34,8 @@ def estimate_status(state: FakeState, config: RunConfig) -> EstimateStatus:
     if state in WITHOUT_CARD:
         return EstimateStatus(EstimateState.NONE)
     answer = ready_estimate()
+    if state in {FakeState.LEAK, FakeState.OUT_OF_MEMORY}:
+        answer = without_leak(answer)
     if state is FakeState.TOO_BIG:
         too_big = Quantiles(p50=int(7.9 * GIB), p90=int(8.3 * GIB), p95=int(8.5 * GIB))
         answer = dataclasses.replace(
@@ -78,6 +80,15 @@ def ready_estimate() -> Estimate:
             Lever("sgd", {"optimizer": "sgd"}, int(0.78 * GIB), int(3.53 * GIB)),
             Lever("no_foreach", {"foreach": False}, int(0.52 * GIB), int(3.79 * GIB)),
         ),
+    )
+
+
+def without_leak(answer: Estimate) -> Estimate:
+    """What was said before a run that leaks: it fits well, for nobody traces two hundred steps."""
+    return dataclasses.replace(
+        answer,
+        device_peak_bytes=Quantiles(p50=int(2.65 * GIB), p90=int(2.74 * GIB), p95=int(2.8 * GIB)),
+        largest_batch=216,
     )
 
 
@@ -167,12 +178,12 @@ def first_step_alert(now_s: float) -> Alert:
     )
 
 
-def calm_forecast(now_s: float, step: int) -> Forecast:
+def calm_forecast(now_s: float, step: int, capacity_bytes: int) -> Forecast:
     return Forecast(
         t_s=now_s,
         step=step,
         device_bytes=device_bytes(FakeState.HEALTHY, step),
-        capacity_bytes=6 * GIB,
+        capacity_bytes=capacity_bytes,
         p_oom={1: 0.0, 10: 0.0, 100: 0.001},
         p_oom_run=0.002,
         flood_low_bytes=int(4.56 * GIB),

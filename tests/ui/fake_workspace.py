@@ -94,6 +94,10 @@ class FakeWorkspace:
         self.calls.append(("ignore_alert", alert_id))
         self.ignored_alerts.set(self.ignored_alerts.get() | {alert_id})
 
+    def accept_resume_offer(self) -> None:
+        self.calls.append(("accept_resume_offer",))
+        self.resume_offer.set(None)
+
     def dismiss_resume_offer(self) -> None:
         self.calls.append(("dismiss_resume_offer",))
         self.resume_offer.set(None)
@@ -276,7 +280,7 @@ class FakeWorkspace:
                 alert = dataclasses.replace(alert, t_s=now_s, step=fake_data.NOW_STEP, eta_steps=160.0, eta_s=200.0)
             self.alerts.set((alert,))
         elif self.state not in fake_data.ENDED and self.state is not FakeState.PREPARING:
-            self.forecast.set(fake_forecasts.calm_forecast(now_s, step))
+            self.forecast.set(fake_forecasts.calm_forecast(now_s, step, self.cards.get()[0].capacity_bytes or 0))
         forecast = self.forecast.get()
         if forecast is not None:
             self.store.history("forecast").append(

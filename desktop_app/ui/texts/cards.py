@@ -41,7 +41,6 @@ _FACTS: Final = {
     "architecture": QT_TRANSLATE_NOOP("Cards", "Architecture"),
     "compute_capability": QT_TRANSLATE_NOOP("Cards", "Compute capability"),
     "sm_count": QT_TRANSLATE_NOOP("Cards", "SMs"),
-    "power_limit_w": QT_TRANSLATE_NOOP("Cards", "Power limit"),
     "power_max_w": QT_TRANSLATE_NOOP("Cards", "Highest power limit"),
     "temperature_slowdown_c": QT_TRANSLATE_NOOP("Cards", "Slows at"),
     "temperature_shutdown_c": QT_TRANSLATE_NOOP("Cards", "Shuts down at"),

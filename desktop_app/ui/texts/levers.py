@@ -19,10 +19,10 @@ _NAMES: Final = {
 
 
 def name(lever: Lever, config: RunConfig) -> str:
-    """``Batch 64 → 48, accumulate 2``; levers without words of their own name the settings they change."""
+    """``Batch 64 → 48, accumulate``; levers without words of their own name the settings they change."""
     if set(lever.changes) == {"batch_size", "accumulation"}:
-        return QCoreApplication.translate("Levers", "Batch {0} → {1}, accumulate {2}").format(
-            config.batch_size, lever.changes["batch_size"], lever.changes["accumulation"]
+        return QCoreApplication.translate("Levers", "Batch {0} → {1}, accumulate").format(
+            config.batch_size, lever.changes["batch_size"]
         )
     if lever.code in _NAMES:
         optimizer = fields.choice("optimizer", config.optimizer)

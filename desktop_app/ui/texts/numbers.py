@@ -140,8 +140,9 @@ def time_range(low_s: float, high_s: float) -> str:
 
 
 def plus_minus(seconds: float) -> str:
-    """``± 4 min``."""
-    return f"±{NBSP}{about(seconds)}"
+    """``± 4 min``: one unit is enough for an uncertainty."""
+    coarse = seconds if seconds < _MINUTE_S else _MINUTE_S * round(seconds / _MINUTE_S)
+    return f"±{NBSP}{about(coarse)}"
 
 
 def wall_time(wall_s: float) -> str:

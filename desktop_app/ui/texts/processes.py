@@ -14,7 +14,6 @@ _COLUMNS: Final = (
     QT_TRANSLATE_NOOP("Processes", "Process"),
     QT_TRANSLATE_NOOP("Processes", "PID"),
     QT_TRANSLATE_NOOP("Processes", "VRAM"),
-    QT_TRANSLATE_NOOP("Processes", "Kind"),
 )
 _KINDS: Final = {
     "compute": QT_TRANSLATE_NOOP("Processes", "compute"),
@@ -39,12 +38,12 @@ def memory(process: ProcessSample) -> str:
 
 
 def cell(process: ProcessSample, index: int) -> str:
-    return (process.name, str(process.pid), memory(process), kind(process.kind))[index]
+    return (process.name, str(process.pid), memory(process))[index]
 
 
 def details(process: ProcessSample) -> str:
     """The tooltip: command, user, start, and the reason for what is missing."""
-    lines = [process.command or process.name]
+    lines = [process.command or process.name, kind(process.kind)]
     if process.own:
         lines.append(QCoreApplication.translate("Processes", "This program"))
     if process.simulated:

@@ -1,0 +1,95 @@
+"""What each command does. The keys are those of the command table; a test compares the two."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from desktop_app.services.facade import Workspace
+from desktop_app.ui import i18n
+from desktop_app.ui.actions import Handlers
+from desktop_app.ui.headline import open_alert
+from desktop_app.ui.side_panel import Tab
+from desktop_app.ui.theme import ThemeMode
+
+if TYPE_CHECKING:
+    from desktop_app.ui.main_window import MainWindow
+
+_SPANS_S: Final = {
+    "view.span_1_min": 60.0,
+    "view.span_12_min": 720.0,
+    "view.span_1_h": 3600.0,
+    "view.span_24_h": 86_400.0,
+}
+
+
+class RunHandlers:
+    """Commands about the run."""
+
+    def __init__(self, workspace: Workspace, window: MainWindow) -> None:
+        self._workspace = workspace
+        self._window = window
+
+    def table(self) -> Handlers:
+        workspace = self._workspace
+        return {
+            "run.start": self.start,
+            "run.pause": workspace.pause,
+            "run.resume": workspace.resume,
+            "run.stop": lambda: workspace.stop(save=True),
+            "run.stop_without_saving": lambda: workspace.stop(save=False),
+            "run.save": workspace.save_checkpoint,
+            "run.save_and_pause": self.save_and_pause,
+            "run.use_largest_batch": self.use_largest_batch,
+            "run.why": lambda: self._window.open_tab(Tab.ALERTS),
+            "run.ignore": self.ignore,
+            "run.post_mortem": lambda: self._window.open_tab(Tab.POST_MORTEM),
+            "run.take_up": workspace.accept_resume_offer,
+            "run.leave": workspace.dismiss_resume_offer,
+        }
+
+    def start(self) -> None:
+        config = self._window.side_panel.run.form.config()
+        if config is not None:
+            self._workspace.start(config)
+
+    def save_and_pause(self) -> None:
+        self._workspace.save_checkpoint()
+        self._workspace.pause()
+
+    def use_largest_batch(self) -> None:
+        self._window.open_tab(Tab.RUN)
+        self._window.side_panel.run.use_largest_batch()
+
+    def ignore(self) -> None:
+        alert = open_alert(self._workspace)
+        if alert is not None:
+            self._workspace.ignore_alert(alert.alert_id)
+
+
+def window_handlers(window: MainWindow, workspace: Workspace) -> Handlers:
+    """The handler of every command."""
+    table = dict(RunHandlers(workspace, window).table())
+    table |= {
+        "file.open_run": lambda: window.files.open_run(),
+        "file.save_run": lambda: window.files.save_run(),
+        "file.save_picture": lambda: window.files.save_picture(),
+        "file.open_sessions": lambda: window.files.open_sessions(),
+        "file.settings": window.show_settings,
+        "file.quit": window.close,
+        "view.palette": window.open_palette,
+        "view.menu": lambda: window.header.open_menu(),
+        "view.run": lambda: window.open_tab(Tab.RUN),
+        "view.gpu": lambda: window.open_tab(Tab.GPU),
+        "view.alerts": lambda: window.open_tab(Tab.ALERTS),
+        "view.processes": lambda: window.open_tab(Tab.PROCESSES),
+        "view.side_panel": window.toggle_side_panel,
+        "view.next_card": window.next_card,
+        "view.live": lambda: window.charts.go_live(),
+        "view.presentation": window.toggle_presentation,
+        "help.about": window.show_about,
+    }
+    table |= {name: partial(window.charts.set_span_s, span_s) for name, span_s in _SPANS_S.items()}
+    table |= {f"view.theme_{mode.value}": partial(window.set_theme_mode, mode) for mode in ThemeMode}
+    table |= {f"view.language_{code}": partial(window.set_language, code) for code in i18n.LANGUAGES}
+    return table

@@ -1,0 +1,363 @@
+"""The main window: places the parts, keeps them fresh, and passes commands on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, cast
+
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QVBoxLayout, QWidget
+
+from desktop_app.core.forecasts import AlertSeverity
+from desktop_app.services.facade import Workspace
+from desktop_app.ui import side_panel
+from desktop_app.ui import theme as themes
+from desktop_app.ui.about_dialog import AboutDialog
+from desktop_app.ui.actions import Actions
+from desktop_app.ui.banner import VerdictBanner
+from desktop_app.ui.chart_slot import ChartSlot
+from desktop_app.ui.closing import Closing, Stage
+from desktop_app.ui.commands import Situation
+from desktop_app.ui.files import Files
+from desktop_app.ui.handlers import window_handlers
+from desktop_app.ui.header import Header
+from desktop_app.ui.headline import current_headline, open_alert
+from desktop_app.ui.i18n import Translators
+from desktop_app.ui.labels import Label
+from desktop_app.ui.notices import NoticeBars
+from desktop_app.ui.palette import CommandPalette
+from desktop_app.ui.pulse import Pulse
+from desktop_app.ui.qt_settings import Settings
+from desktop_app.ui.settings_dialog import SettingsDialog
+from desktop_app.ui.side_panel import SidePanel, Tab
+from desktop_app.ui.status_bar import StatusBar
+from desktop_app.ui.tank import TankWidget
+from desktop_app.ui.tank_reader import TankReader
+from desktop_app.ui.theme import Theme, ThemeMode
+from desktop_app.ui.window_style import window_style
+
+_FIRST_SIZE: Final = QSize(1440, 900)
+_LEAST_SIZE: Final = QSize(960, 600)
+# Below this width, in pixels at normal type, tank and side panel are narrow and the charts compact.
+_WIDE: Final = 1200
+_TANK_WIDTH: Final = 264
+_NARROW_TANK_WIDTH: Final = 224
+_CHART_INSET: Final = 2  # the charts keep this much around them for their focus ring
+_PRESENTATION_SCALE: Final = 1.6  # design/README.md, States
+
+
+class MainWindow(QMainWindow):
+    """Reads ``workspace`` by timers. ``closing_finished`` comes when the run is stopped and everything may be closed.
+
+    ``theme`` and ``language`` are what to begin with; changes made in the window go to ``settings``.
+    """
+
+    closing_finished = Signal()
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        settings: Settings,
+        theme: ThemeMode,
+        language: str,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        app = cast("QApplication", QApplication.instance())
+        self._app = app
+        self._workspace = workspace
+        self._settings = settings
+        self._mode = theme
+        self._presenting = False
+        self._translators = Translators(app)
+        self._language = self._translators.use(language)
+        self._theme = themes.resolve_theme(theme)
+        self._dress()
+        self.charts = ChartSlot(workspace, self._theme)
+        self.actions_ = Actions(self, window_handlers(self, workspace))
+        self._make_parts()
+        self._arrange()
+        self._connect()
+        self._restore()
+        self._ready = True
+        self._set_theme(self._theme)
+        self.refresh_texts()
+
+    _ready = False
+    _painted = False
+
+    # -- parts ------------------------------------------------------------------------------------------------------
+
+    def _make_parts(self) -> None:
+        workspace, theme = self._workspace, self._theme
+        self.header = Header(workspace, self.actions_, theme)
+        self.notices = NoticeBars(workspace, theme)
+        self.banner = VerdictBanner(theme)
+        self.tank = TankWidget(theme)
+        self._tank_reader = TankReader(workspace)
+        self.side_panel = SidePanel(workspace, self.actions_, theme)
+        self.status = StatusBar(workspace)
+        self.files = Files(self, self.side_panel.run, self._settings, grab_to=self.grab_to)
+        self.closing = Closing(workspace, self)
+        self.pulse = Pulse(
+            self, draw=self.charts.refresh, write=self.refresh_texts, news=self._news, note_frame=self._note_frame
+        )
+
+    def _arrange(self) -> None:
+        self.setObjectName("mainWindow")
+        self.setWindowTitle("Floodmark")
+        self.setMinimumSize(_LEAST_SIZE)
+        body = QWidget()
+        body.setObjectName("body")
+        self._row = QHBoxLayout(body)
+        self._row.addWidget(self.tank)
+        self._row.addWidget(self.charts, stretch=1)
+        side = QVBoxLayout()
+        side.setContentsMargins(0, _CHART_INSET, 0, _CHART_INSET)
+        side.addWidget(self.side_panel)
+        self._row.addLayout(side)
+        central = QWidget()
+        central.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        column = QVBoxLayout(central)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for part in (self.header, self.notices, self.banner):
+            column.addWidget(part)
+        column.addWidget(body, stretch=1)
+        column.addWidget(self.status)
+        self.setCentralWidget(central)
+
+    def _connect(self) -> None:
+        for source in (self.banner, self.notices, self.status):
+            source.command_chosen.connect(self.actions_.trigger)
+        self.header.card_chosen.connect(self._choose_card)
+        self.side_panel.gpu.card_chosen.connect(self._choose_card)
+        self.side_panel.run.form_changed.connect(self._show_situation)
+        self.closing.finished.connect(self._on_closing_finished)
+        self._app.styleHints().colorSchemeChanged.connect(self._on_system_theme_changed)
+
+    def _restore(self) -> None:
+        self.resize(_FIRST_SIZE)
+        if not self._settings.geometry.isEmpty():
+            self.restoreGeometry(self._settings.geometry)
+        self.side_panel.setVisible(self._settings.side_panel)
+        self.actions_.check("view.side_panel", self._settings.side_panel)
+        self.actions_.check(f"view.theme_{self._mode.value}", True)
+        self._show_language()
+
+    # -- keeping fresh ----------------------------------------------------------------------------------------------
+
+    def refresh_texts(self) -> None:
+        """Everything but the curves, from what the workspace says now."""
+        self._show_situation()
+        self.header.refresh()
+        self.notices.refresh()
+        self.banner.show_headline(current_headline(self._workspace))
+        self.tank.set_state(self._tank_reader.read())
+        self.charts.refresh_texts()
+        self.side_panel.refresh()
+        self.status.refresh()
+
+    def _news(self) -> tuple[int, ...]:
+        """Changes of what must not wait for the next half second."""
+        workspace = self._workspace
+        cells = (
+            workspace.run,
+            workspace.alerts,
+            workspace.ignored_alerts,
+            workspace.estimate,
+            workspace.notices,
+            workspace.cards,
+            workspace.card_uuid,
+            workspace.telemetry,
+            workspace.resume_offer,
+        )
+        return tuple(cell.version for cell in cells)
+
+    def _note_frame(self, seconds: float) -> None:
+        self.status.note_frame(seconds)
+        self._workspace.note_frame(seconds)
+
+    def _show_situation(self) -> None:
+        workspace = self._workspace
+        alert = open_alert(workspace)
+        loud = alert is not None and alert.severity is not AlertSeverity.WATCH
+        estimate = workspace.estimate.get().estimate
+        config = self.side_panel.run.form.config()
+        largest = estimate.largest_batch if estimate is not None else None
+        self.actions_.set_situation(
+            Situation(
+                run=workspace.run.get().state,
+                form_valid=config is not None,
+                alerting=loud and alert is not None and alert.alert_id not in workspace.ignored_alerts.get(),
+                alerted=bool(workspace.alerts.get()),
+                too_big=largest is not None and config is not None and config.batch_size > largest,
+                offered=workspace.resume_offer.get() is not None,
+                cards=len(workspace.cards.get()),
+            )
+        )
+
+    # -- commands ---------------------------------------------------------------------------------------------------
+
+    def open_palette(self) -> None:
+        palette = CommandPalette(self.actions_, self._theme, self)
+        palette.finished.connect(palette.deleteLater)
+        palette.open_over(self)
+
+    def open_tab(self, tab: Tab) -> None:
+        if not self.side_panel.isVisible():
+            self.toggle_side_panel()
+        self.side_panel.open_tab(tab)
+
+    def toggle_side_panel(self) -> None:
+        shown = not self.side_panel.isVisibleTo(self)
+        self.side_panel.setVisible(shown)
+        self.actions_.check("view.side_panel", shown)
+        if not self._presenting:
+            self._settings.side_panel = shown
+
+    def toggle_presentation(self) -> None:
+        """Everything 1.6 times larger, without the side panel, on the whole screen; again: back."""
+        self._presenting = not self._presenting
+        self.actions_.check("view.presentation", self._presenting)
+        self.side_panel.setVisible(not self._presenting and self._settings.side_panel)
+        self.actions_.check("view.side_panel", self.side_panel.isVisibleTo(self))
+        if self._presenting:
+            self.showFullScreen()
+        else:
+            self.showNormal()
+        self._dress()
+        self._set_theme(self._theme)
+        self._fit()
+
+    def set_theme_mode(self, mode: ThemeMode) -> None:
+        self._mode = mode
+        self._settings.theme = mode
+        self.actions_.check(f"view.theme_{mode.value}", True)
+        self._on_system_theme_changed()
+
+    def _on_system_theme_changed(self) -> None:
+        theme = themes.resolve_theme(self._mode)
+        if theme != self._theme:
+            self._theme = theme
+            self._dress()
+            self._set_theme(theme)
+
+    def _dress(self) -> None:
+        scale = _PRESENTATION_SCALE if self._presenting else 1.0
+        themes.apply(self._app, self._theme, font_scale=scale)
+        self.setStyleSheet(window_style(self._theme, scale=scale))
+
+    def _set_theme(self, theme: Theme) -> None:
+        for label in self.findChildren(Label):
+            label.apply_font()
+        self.actions_.set_theme(theme)
+        for part in (self.header, self.notices, self.banner, self.tank, self.charts, self.side_panel, self.status):
+            part.set_theme(theme)
+
+    def set_language(self, language: str) -> None:
+        """Switch at once; every part takes its texts anew by ``LanguageChange``."""
+        self._settings.language = language
+        self._language = self._translators.use(language)
+        self._show_language()
+
+    def _show_language(self) -> None:
+        self.actions_.check(f"view.language_{self._language}", True)
+        self.status.show_language(self._language)
+
+    def next_card(self) -> None:
+        cards = [card.uuid for card in self._workspace.cards.get()]
+        now = self._workspace.card_uuid.get()
+        if cards:
+            place = cards.index(now) + 1 if now in cards else 0
+            self._choose_card(cards[place % len(cards)])
+
+    def _choose_card(self, uuid: str) -> None:
+        self._workspace.select_card(uuid)
+        self.refresh_texts()
+
+    def show_settings(self) -> None:
+        from desktop_app.services.locations import sessions_folder
+
+        dialog = SettingsDialog(self._settings, folder=str(sessions_folder()), parent=self)
+        dialog.command_chosen.connect(self.actions_.trigger)
+        dialog.sampling_chosen.connect(self._set_sampling)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _set_sampling(self, hz: float) -> None:
+        self._settings.sampling_hz = hz
+        self._workspace.set_sampling_hz(hz)
+
+    def show_about(self) -> None:
+        dialog = AboutDialog(self._theme, self)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def grab_to(self, path: Path) -> bool:
+        """Write a picture of the window as it is now, charts included."""
+        self.charts.place()
+        self.refresh_texts()
+        self.charts.refresh()
+        return self.grab().save(str(path))
+
+    # -- events -----------------------------------------------------------------------------------------------------
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.pulse.start()
+        if not self._painted:
+            self.centralWidget().setFocus()  # nobody's ring at the start; Tab goes to the first control
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._painted:
+            self._painted = True
+            self.charts.place_soon()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Narrow parts in a narrow window, so that the charts keep the larger share."""
+        scale = _PRESENTATION_SCALE if self._presenting else 1.0
+        narrow = self.width() < _WIDE * scale
+        self.tank.setFixedWidth(round((_NARROW_TANK_WIDTH if narrow else _TANK_WIDTH) * scale))
+        self.side_panel.setFixedWidth(round((side_panel.NARROW_WIDTH if narrow else side_panel.WIDTH) * scale))
+        self.charts.set_compact(compact=narrow or self.height() < 720 * scale)
+        gap = 8 if narrow else 16
+        self._row.setContentsMargins(gap, gap, gap, gap)
+        self._row.setSpacing(gap - _CHART_INSET)
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() is QEvent.Type.LanguageChange and self._ready:
+            self._retranslate()
+        super().changeEvent(event)
+
+    def _retranslate(self) -> None:
+        self.actions_.retranslate()
+        for part in (self.header, self.notices, self.banner, self.tank, self.charts, self.side_panel, self.status):
+            part.retranslate()
+        self.refresh_texts()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self.closing.stage is Stage.DONE:
+            event.accept()
+            return
+        event.ignore()
+        self.closing.begin()
+
+    def _on_closing_finished(self) -> None:
+        self.pulse.stop()
+        if not self._presenting:
+            self._settings.geometry = self.saveGeometry()
+        self._settings.sync()
+        QTimer.singleShot(0, self, self._leave)
+
+    def _leave(self) -> None:
+        self.close()
+        self._translators.clear()
+        self.closing_finished.emit()
