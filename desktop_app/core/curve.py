@@ -55,23 +55,17 @@ def draw(x: Floats, y: Floats, *, t0_s: float, t1_s: float, pixels: int) -> Curv
         measured = y != NOT_MEASURED
         x, y = x[measured], y[measured]
     start, stop = int(x.searchsorted(t0_s, side="left")), int(x.searchsorted(t1_s, side="right"))
-    if stop - start > 2 * pixels:
+    if stop - start <= 2 * pixels:
+        x, y = x[max(start - 1, 0) : stop + 1], y[max(start - 1, 0) : stop + 1]
+    else:
         width_s = bin_width_s(t1_s - t0_s, pixels)
-        if not whole:
-            x = _gaps_amid(x, y)
+        x = x if whole else _gaps_amid(x, y)
         start = int(x.searchsorted(math.floor(t0_s / width_s) * width_s, side="left"))
         stop = int(x.searchsorted((math.floor(t1_s / width_s) + 1) * width_s, side="left"))
-        first, last = max(start - 1, 0), min(stop + 1, len(x))
-        kept = np.concatenate(
-            (
-                np.arange(first, start),
-                start + _extremes_of_bins(x[start:stop], y[start:stop], width_s),
-                np.arange(stop, last),
-            )
-        )
-        x, y = x[kept], y[kept]
-    else:
-        x, y = x[max(start - 1, 0) : stop + 1], y[max(start - 1, 0) : stop + 1]
+        places = start + _extremes_of_bins(x[start:stop], y[start:stop], width_s)
+        places[0], places[-1] = start - 1, stop  # one point beyond either edge, where there is one
+        places = places[start == 0 : len(places) - (stop == len(x))]
+        x, y = x.take(places), y.take(places)
     return Curve(x, y, not whole and bool(np.isnan(y).any()))
 
 
@@ -84,29 +78,31 @@ def _gaps_amid(x: Floats, y: Floats) -> Floats:
 
 
 def _extremes_of_bins(x: Floats, y: Floats, width_s: float) -> Indices:
-    """Indices of the lowest and the highest point of each bin, ascending; one for a bin that is flat or a gap."""
+    """Indices of the lowest and the highest point of each bin, ascending, with room for one more at either end.
+
+    A bin that is flat or a gap gives its point twice.
+    """
     bins = np.floor(x * (1 / width_s))
     begins = np.ones(len(x), np.bool_)
     np.not_equal(bins[1:], bins[:-1], out=begins[1:])
-    starts = np.flatnonzero(begins)
+    lowest, highest = _places_of_bins(y, np.flatnonzero(begins))
+    places = np.zeros(2 * len(lowest) + 2, np.intp)
+    np.minimum(lowest, highest, out=places[1:-1:2])
+    np.maximum(lowest, highest, out=places[2::2])
+    return places
+
+
+def _places_of_bins(y: Floats, starts: Indices) -> tuple[Indices, Indices]:
+    """Index of the first lowest and of the first highest point in each bin; a gap is neither unless it is alone."""
+    low = high = y
     gaps = np.isnan(y)
-    low, high = (np.where(gaps, np.inf, y), np.where(gaps, -np.inf, y)) if gaps.any() else (y, y)
-    lowest, highest = _places_of_bins(low, high, starts)
-    pairs = np.empty((len(starts), 2), np.intp)
-    np.minimum(lowest, highest, out=pairs[:, 0])
-    np.maximum(lowest, highest, out=pairs[:, 1])
-    distinct = np.ones(pairs.shape, np.bool_)
-    np.not_equal(lowest, highest, out=distinct[:, 1])
-    return pairs[distinct]
-
-
-def _places_of_bins(low: Floats, high: Floats, starts: Indices) -> tuple[Indices, Indices]:
-    """Index of the first lowest of ``low`` and of the first highest of ``high`` in each bin."""
-    ends = np.append(starts[1:], len(low))
+    if gaps.any():
+        low, high = np.where(gaps, np.inf, y), np.where(gaps, -np.inf, y)
+    ends = np.append(starts[1:], len(y))
     widest = int((ends - starts).max())
-    if widest * len(starts) > _UNEVEN * len(low):
+    if widest * len(starts) > _UNEVEN * len(y):
         return _first_of_bins(low, starts, ends, np.minimum), _first_of_bins(high, starts, ends, np.maximum)
-    # One row per bin, short ones filled up with their last point; made upright because numpy is quicker that way.
+    # One bin a row, short ones filled up with their last point; turned because numpy is quicker along a row.
     table = np.ascontiguousarray(np.minimum(starts + np.arange(widest)[:, np.newaxis], ends - 1).T)
     lows = low.take(table)
     highs = lows if high is low else high.take(table)
