@@ -64,7 +64,7 @@ class TankWidget(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(round(19.5 * self._types.line), round(48 * self._types.line))
+        return QSize(round(21 * self._types.line), round(48 * self._types.line))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(round(15 * self._types.line), round(18 * self._types.line))

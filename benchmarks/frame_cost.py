@@ -1,0 +1,194 @@
+"""What one frame of the chart stack costs, from a thousand to a million rows of history.
+
+Prints CPU milliseconds a frame (drawing into the offscreen raster included) as p50 and p95, and the ratio to the
+shortest history. Every frame moves the window by a pixel or more, so that every panel draws: the worst case.
+Budget (design.md §11): p95 ≤ 16 ms, flat. Run: ``python benchmarks/frame_cost.py [--rows 1000 1000000]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtWidgets import QApplication
+
+from desktop_app.core.clock import SessionClock
+from desktop_app.core.events import Event, EventKind, EventQueue, Level
+from desktop_app.core.forecasts import Forecast
+from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, RunState, RunStatus
+from desktop_app.core.store import Cell, History, Store
+from desktop_app.core.telemetry import GPU_FIELDS, Card, Reading
+from desktop_app.core.units import GIB
+from desktop_app.services.facade import TelemetryStatus
+from desktop_app.ui import theme
+from desktop_app.ui.charts.chart_stack import ChartStack
+
+BUDGET_MS = 16.0
+SAMPLE_HZ = 5.0
+STEPS_HZ = 20.0
+WIDTH, HEIGHT = 1110, 718  # the stack's place in a window of 1440 × 900
+UUID = "GPU-benchmark"
+
+
+class Moving:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Bench:
+    """The part of a workspace that the charts read."""
+
+    def __init__(self, rows: int) -> None:
+        self.moving = Moving()
+        self.clock = SessionClock(monotonic=self.moving, anchor_wall_s=1.79e9, origin_s=0.0)
+        self.store = Store()
+        self.steps = self.store.declare("steps", STEP_COLUMNS)
+        self.validation = self.store.declare("validation", VALIDATION_COLUMNS)
+        self.gpu = self.store.declare(f"gpu:{UUID}", GPU_FIELDS)
+        self.events = EventQueue()
+        limits = {"temperature_slowdown_c": 93.0, "power_limit_w": 120.0}
+        card = Card(UUID, "Benchmark", 0, None, simulated=True, total_bytes=6 * GIB, **limits)
+        self.cards = Cell((card,))
+        self.card_uuid = Cell[str | None](UUID)
+        self.readings = Cell({UUID: {"memory_used_bytes": Reading(4.5 * GIB), "power_w": Reading(117.0)}})
+        self.telemetry = Cell(TelemetryStatus())
+        self.run = Cell(RunStatus(RunState.RUNNING))
+        self.forecast: Cell[Forecast | None] = Cell(None)
+        self._random = np.random.default_rng(7)
+        self._step = 0
+        self._fill(rows)
+
+    def _fill(self, rows: int) -> None:
+        """``rows`` telemetry rows and as many steps, ending at the same time."""
+        end_s = rows / SAMPLE_HZ
+        noise = self._random.standard_normal((4, rows))
+        for index in range(rows):
+            self._sample((index + 1) / SAMPLE_HZ, noise[:, index])
+        count = rows
+        for index in range(count):
+            self._train(end_s - (count - 1 - index) / STEPS_HZ, end_s)
+        self.moving.now_s = end_s
+
+    def _sample(self, t_s: float, noise: np.ndarray) -> None:
+        values = dict.fromkeys(GPU_FIELDS, float("nan"))
+        values.update(
+            utilization_percent=min(100.0, 95.0 + 2 * noise[0]),
+            memory_used_bytes=4.5 * GIB + 2e7 * noise[1],
+            temperature_c=70 + 0.5 * noise[2],
+            power_w=117 + 2 * noise[3],
+        )
+        self.gpu.append(t_s, values)
+
+    def _train(self, t_s: float, end_s: float) -> None:
+        self._step += 1
+        noise = math.sin(self._step * 12.9898) * 0.05
+        loss = 0.15 + 0.6 * math.exp(-self._step / 5000) + noise
+        row = {"step": self._step, "epoch": 1, "loss": loss, "learning_rate": 3e-3, "grad_norm": 1 + 4 * noise}
+        self.steps.append(max(t_s, 0.0), {**row, "live_peak_bytes": 3.6 * GIB + 1e9 * noise})
+        if self._step % 500 == 0:
+            self.validation.append(max(t_s, 0.0), {"step": self._step, "epoch": 1, "loss": loss, "accuracy": 0.9})
+            event = Event(max(t_s, 0.0), EventKind.EPOCH, Level.INFO, "epoch.finished", {"epoch": self._step // 500})
+            self.events.post(event)
+        del end_s
+
+    def advance(self, seconds: float) -> None:
+        """New rows, and a forecast that moves with them."""
+        start_s = self.moving.now_s
+        self.moving.now_s = start_s + seconds
+        for index in range(max(1, round(seconds * SAMPLE_HZ))):
+            self._sample(start_s + (index + 1) * seconds / max(1, round(seconds * SAMPLE_HZ)), self._random.normal(size=4))
+        for index in range(max(1, round(seconds * STEPS_HZ))):
+            self._train(start_s + (index + 1) * seconds / max(1, round(seconds * STEPS_HZ)), self.moving.now_s)
+        self.forecast.set(leak(self.moving.now_s, self._step))
+
+
+def leak(now_s: float, step: int) -> Forecast:
+    return Forecast(
+        t_s=now_s,
+        step=step,
+        device_bytes=int(4.5 * GIB),
+        capacity_bytes=6 * GIB,
+        eta_steps=160.0,
+        eta_s=100.0,
+        eta_low_s=80.0,
+        eta_high_s=140.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    rows: int
+    p50_ms: float
+    p95_ms: float
+    refresh_ms: float  # the median part that makes paths, without painting
+
+
+def measure(app: QApplication, rows: int, *, frames: int, span_s: float) -> Cost:
+    """CPU time of ``frames`` frames with ``span_s`` seconds on show (0: everything)."""
+    bench = Bench(rows)
+    stack = ChartStack(bench, theme.DARK)  # type: ignore[arg-type]  # the part that it reads
+    stack.resize(WIDTH, HEIGHT)
+    stack.show()
+    stack.set_span_s(span_s)
+    while stack.refresh():  # the smoothed loss takes in a long history bit by bit
+        app.processEvents()
+        bench.moving.now_s += 0.5
+    step_s = max(0.2, 1.5 * (span_s or bench.moving.now_s) / WIDTH)
+    frame_ms, refresh_ms = [], []
+    for frame in range(frames + 5):
+        bench.advance(step_s)
+        start = time.process_time()
+        stack.refresh()
+        made = time.process_time()
+        app.processEvents()
+        end = time.process_time()
+        if frame >= 5:
+            frame_ms.append(1e3 * (end - start))
+            refresh_ms.append(1e3 * (made - start))
+    stack.close()
+    stack.deleteLater()
+    p50, p95 = np.percentile(frame_ms, (50, 95))
+    return Cost(rows, float(p50), float(p95), float(np.median(refresh_ms)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000, 100_000, 1_000_000])
+    parser.add_argument("--frames", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=240.0, help="stop before a longer history after this time")
+    arguments = parser.parse_args()
+    app = QApplication.instance() or QApplication([])
+    theme.apply(app, theme.DARK)
+    began = time.monotonic()
+    print(f"7 panels, 9 curves, {WIDTH} × {HEIGHT}, {arguments.frames} frames, CPU ms a frame")
+    print(f"{'window':>8} {'rows':>9} {'p50':>7} {'p95':>7} {'of it paths':>12} {'ratio':>6}")
+    worst = 0.0
+    for span_s, name in ((0.0, "all"), (60.0, "1 min")):
+        first = 0.0
+        for rows in arguments.rows:
+            if time.monotonic() - began > arguments.seconds:
+                print(f"{name:>8} {rows:>9} (left out: {arguments.seconds:.0f} s are over)")
+                continue
+            cost = measure(app, rows, frames=arguments.frames, span_s=span_s)
+            first = first or cost.p50_ms
+            worst = max(worst, cost.p95_ms)
+            line = f"{cost.p50_ms:>7.1f} {cost.p95_ms:>7.1f} {cost.refresh_ms:>12.1f} {cost.p50_ms / first:>6.2f}"
+            print(f"{name:>8} {rows:>9} {line}", flush=True)
+    print(f"worst p95 {worst:.1f} ms, budget {BUDGET_MS:.0f} ms: {'met' if worst <= BUDGET_MS else 'MISSED'}")
+    return 0 if worst <= BUDGET_MS else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""The chart stack: loss, memory and the card's sensors on one time axis. Imports pyqtgraph; import it late."""

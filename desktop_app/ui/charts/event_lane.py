@@ -1,0 +1,297 @@
+"""The lane of events under the panels, and the figures of the time axis."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyqtgraph as pg
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QPainter, QPen, QPolygonF
+from PySide6.QtWidgets import (
+    QGraphicsItem,
+    QGraphicsObject,
+    QGraphicsSceneResizeEvent,
+    QStyleOptionGraphicsItem,
+    QWidget,
+)
+
+from desktop_app.core.events import Event, EventKind, Level
+from desktop_app.ui.brush import CENTRE, LEFT, Typeset, write
+from desktop_app.ui.charts import texts
+from desktop_app.ui.charts.panel import LEFT_GUTTER, RIGHT_GUTTER
+from desktop_app.ui.charts.time_axis import TimeTick, View
+from desktop_app.ui.theme import PANEL_RADIUS, Theme, color
+
+MARK_ROW: Final = 1.05  # middle of the row of marks, in label lines from the top
+_MARK: Final = 0.5  # half the height of a mark, in label lines
+_TICK_SPACING: Final = 0.5  # least distance of epoch ticks, in label lines
+_HELD_EVENTS: Final = 20_000  # on the lane; older ordinary ones go first
+_GOOD_KINDS: Final = frozenset({EventKind.CHECKPOINT, EventKind.BACK, EventKind.ALERT_CLEARED})
+# Too many to be marks: epochs are ticks, validations are the steps of their curve.
+_SILENT_KINDS: Final = frozenset({EventKind.EPOCH, EventKind.VALIDATION})
+_LOUDNESS: Final = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One event in place. ``label`` is where its word goes, ``None`` where there is no room for it."""
+
+    event: Event
+    x: float
+    text: str
+    label: QRectF | None
+
+
+def mark_token(event: Event) -> str:
+    """The theme's colour of an event."""
+    if event.level is Level.ERROR or event.kind is EventKind.ALERT:
+        return "danger"
+    if event.level is Level.WARNING:
+        return "warn"
+    return "ok" if event.kind in _GOOD_KINDS else "muted"
+
+
+def place_marks(
+    events: Sequence[Event],
+    *,
+    x_of: Callable[[float], float],
+    room: tuple[float, float],
+    blocked: float,
+    width_of: Callable[[str], float],
+    line: float,
+) -> tuple[Mark, ...]:
+    """Marks in order of time. The loudest and newest get their word first; no two words or marks overlap.
+
+    ``room``: where words may lie, in pixels (left, right); none crosses ``blocked``, the line of now. A word goes
+    right of its mark, else left of it.
+    """
+    shown = [event for event in events if event.kind not in _SILENT_KINDS]
+    half = _MARK * line
+    taken = [(x_of(event.t_s) - half, x_of(event.t_s) + half) for event in shown]
+    taken.append((blocked - 2, blocked + 2))
+    labels: dict[int, QRectF] = {}
+    for event in sorted(shown, key=lambda event: (_LOUDNESS[event.level], -event.seq)):
+        x, width = x_of(event.t_s), width_of(texts.event(event))
+        for left in (x + half + 0.3 * line, x - half - 0.3 * line - width):
+            free = left >= room[0] and left + width <= room[1]
+            if free and all(left + width < start or end < left for start, end in taken):
+                labels[event.seq] = QRectF(left, 0, width, line)
+                taken.append((left - 0.3 * line, left + width + 0.3 * line))
+                break
+    return tuple(Mark(event, x_of(event.t_s), texts.event(event), labels.get(event.seq)) for event in shown)
+
+
+def thinned(positions: Sequence[float], least: float) -> list[float]:
+    """Every n-th of evenly spread ``positions``, so that they are ``least`` pixels apart; n is 1, 2, 5, 10, 20, …"""
+    if len(positions) < 2:
+        return list(positions)
+    spacing = (positions[-1] - positions[0]) / (len(positions) - 1)
+    for decade in range(8):
+        for step in (1, 2, 5):
+            every: int = step * 10**decade
+            if spacing * every >= least:
+                return list(positions[::every])
+    return [positions[0]]
+
+
+class EventLane(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
+    """One row of marks and one row of times. The card and the times stand still and are kept as a picture."""
+
+    def __init__(self, theme: Theme, types: Typeset) -> None:
+        super().__init__()
+        self._theme = theme
+        self._types = types
+        self._times: list[float] = []
+        self._events: list[Event] = []
+        self._view: View | None = None
+        self._ticks: tuple[TimeTick, ...] = ()
+        self._placed: tuple[Mark, ...] | None = None
+        self._marks = MarkItem(self)
+        self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
+
+    @property
+    def theme(self) -> Theme:
+        return self._theme
+
+    @property
+    def types(self) -> Typeset:
+        return self._types
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+        self._marks.update()
+
+    def set_types(self, types: Typeset) -> None:
+        self._types = types
+        self.retranslate()
+
+    def retranslate(self) -> None:
+        self.update()
+        self._replace()
+
+    def add(self, events: Sequence[Event]) -> None:
+        """New events, by the queue's order; times may lie a little apart from it."""
+        for event in events:
+            at = bisect.bisect_right(self._times, event.t_s)
+            self._times.insert(at, event.t_s)
+            self._events.insert(at, event)
+        if len(self._events) > _HELD_EVENTS:
+            kept = [event for event in self._events[:-_HELD_EVENTS] if event.kept] + self._events[-_HELD_EVENTS:]
+            self._events = kept
+            self._times = [event.t_s for event in kept]
+        if events:
+            self._replace()
+
+    def set_view(self, view: View, ticks: tuple[TimeTick, ...]) -> None:
+        if ticks != self._ticks or self._view is None or (view.left, view.right) != (self._view.left, self._view.right):
+            self.update()
+        if view != self._view:
+            self._view = view
+            self._replace()
+        self._ticks = ticks
+
+    def _replace(self) -> None:
+        self._placed = None
+        self._marks.update()
+
+    def resizeEvent(self, event: QGraphicsSceneResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._marks.set_size(self.size())
+        self._replace()
+
+    # -- geometry -------------------------------------------------------------------------------------------------
+
+    @property
+    def plot(self) -> QRectF:
+        """The stretch that shares its x axis with the plots above."""
+        line = self._types.line
+        left, right = round(LEFT_GUTTER * line), round(RIGHT_GUTTER * line)
+        size = self.size()
+        return QRectF(left, 0, max(1.0, size.width() - left - right), size.height())
+
+    def x_of(self, t_s: float) -> float:
+        """Where a session time lies, in pixels of the lane."""
+        plot, view = self.plot, self._view
+        if view is None:
+            return float(plot.left())
+        return float(plot.left() + (t_s - view.anchor_s - view.left) / view.width * plot.width())
+
+    def _visible(self) -> list[Event]:
+        if self._view is None:
+            return []
+        start = bisect.bisect_left(self._times, self._view.anchor_s + self._view.left)
+        stop = bisect.bisect_right(self._times, self._view.anchor_s + self._view.right)
+        return self._events[start:stop]
+
+    def marks(self) -> tuple[Mark, ...]:
+        """The marks on show, in order of time."""
+        if self._placed is None:
+            plot, line = self.plot, self._types.line
+            now_x = self.x_of(self._view.anchor_s) if self._view is not None and self._view.live else -line
+            self._placed = place_marks(
+                self._visible(),
+                x_of=self.x_of,
+                room=(plot.left(), self.size().width() - 0.5 * line),
+                blocked=now_x,
+                width_of=self._types.tick.width,
+                line=line,
+            )
+        return self._placed
+
+    def epochs(self) -> list[float]:
+        """Where epochs end, in pixels: as many as can be told apart, none under a mark or a word."""
+        line = self._types.line
+        taken = [(mark.x - 0.6 * line, mark.x + 0.6 * line) for mark in self.marks()]
+        taken += [(mark.label.left() - 3, mark.label.right() + 3) for mark in self.marks() if mark.label is not None]
+        ends = [self.x_of(event.t_s) for event in self._visible() if event.kind is EventKind.EPOCH]
+        spread = thinned(ends, _TICK_SPACING * line)
+        return [x for x in spread if not any(start <= x <= end for start, end in taken)]
+
+    def event_at(self, x: float) -> Event | None:
+        """The event whose mark lies within reach of ``x`` (pixels of the lane)."""
+        reach = 0.8 * self._types.line
+        near = min(self.marks(), key=lambda mark: abs(mark.x - x), default=None)
+        return near.event if near is not None and abs(near.x - x) <= reach else None
+
+    # -- painting -------------------------------------------------------------------------------------------------
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        del option, widget
+        theme, line, size = self._theme, self._types.line, self.size()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(color(theme.line), 1))
+        painter.setBrush(color(theme.surface))
+        painter.drawRoundedRect(QRectF(0.5, 0.5, size.width() - 1, size.height() - 1), PANEL_RADIUS, PANEL_RADIUS)
+        title = QRectF(1.1 * line, (MARK_ROW - 1) * line, self.plot.left() - 1.3 * line, 2 * line)
+        write(painter, title, texts.title("events"), self._types.tick, color(theme.muted), align=LEFT)
+        self._paint_times(painter, size.height() - 0.8 * line)
+
+    def _paint_times(self, painter: QPainter, middle: float) -> None:
+        view, kind = self._view, self._types.tick
+        if view is None:
+            return
+        # "now" is never left out; its neighbours are, where they would touch it.
+        placed: list[tuple[float, float]] = []
+        for tick in sorted(self._ticks, key=lambda tick: (tick.x != 0.0 or not view.live, tick.x)):
+            width = kind.width(tick.text)
+            centre = self.x_of(view.anchor_s + tick.x)
+            left = min(max(centre - width / 2, 3.0), self.size().width() - width - 4)
+            if any(left < end and start < left + width for start, end in placed):
+                continue
+            placed.append((left - 4, left + width + 4))
+            rect = QRectF(left, middle - kind.height / 2, width + 1, kind.height)
+            write(painter, rect, tick.text, kind, color(self._theme.faint), align=CENTRE)
+
+
+class MarkItem(QGraphicsObject):
+    """The moving part of the lane: ticks of epochs, marks and their words."""
+
+    def __init__(self, lane: EventLane) -> None:
+        super().__init__(lane)
+        self._lane = lane
+        self._size = QSizeF()
+
+    def set_size(self, size: QSizeF) -> None:
+        self.prepareGeometryChange()
+        self._size = QSizeF(size)
+
+    def boundingRect(self) -> QRectF:
+        return QRectF(0, 0, self._size.width(), 2 * MARK_ROW * self._lane.types.line)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        del option, widget
+        line = self._lane.types.line
+        middle = MARK_ROW * line
+        painter.setPen(QPen(color(self._lane.theme.faint), 1))
+        # On pixel centres, so that the smooth pen stays one pixel wide.
+        xs = [math.floor(x) + 0.5 for x in self._lane.epochs()]
+        painter.drawLines([QLineF(x, middle - 0.45 * line, x, middle + 0.45 * line) for x in xs])
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for mark in self._lane.marks():
+            self._paint_mark(painter, mark, middle)
+
+    def _paint_mark(self, painter: QPainter, mark: Mark, middle: float) -> None:
+        theme, types = self._lane.theme, self._lane.types
+        half = _MARK * types.line
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color(getattr(theme, mark_token(mark.event))))
+        painter.drawPolygon(mark_shape(mark.event, QPointF(mark.x, middle), half))
+        if mark.label is not None:
+            rect = QRectF(mark.label.left(), middle - 2 * half, mark.label.width() + 2, 4 * half)
+            write(painter, rect, mark.text, types.tick, color(theme.muted), align=LEFT)
+
+
+def mark_shape(event: Event, centre: QPointF, half: float) -> QPolygonF:
+    """A diamond; a triangle for a warning and a square for an error, so that colour does not speak alone."""
+    x, y = centre.x(), centre.y()
+    if event.level is Level.ERROR:
+        side = 0.8 * half
+        return QPolygonF([QPointF(x + dx * side, y + dy * side) for dx, dy in ((-1, -1), (1, -1), (1, 1), (-1, 1))])
+    if event.level is Level.WARNING and event.kind is not EventKind.ALERT:
+        return QPolygonF([QPointF(x, y - half), QPointF(x + half, y + 0.8 * half), QPointF(x - half, y + 0.8 * half)])
+    return QPolygonF([QPointF(x + dx * half * 0.85, y + dy * half) for dx, dy in ((0, -1), (1, 0), (0, 1), (-1, 0))])

@@ -1,0 +1,178 @@
+"""The words on the charts. Every function follows the language."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+
+from desktop_app.core.events import Event, EventKind
+from desktop_app.ui.charts.time_axis import ALL, TimeWords
+from desktop_app.ui.texts import numbers
+
+
+def name() -> str:
+    return QCoreApplication.translate("Charts", "Charts")
+
+
+def title(key: str) -> str:
+    titles = {
+        "loss": QCoreApplication.translate("Charts", "Loss and accuracy"),
+        "optimizer": QCoreApplication.translate("Charts", "Learning rate and gradient"),
+        "vram": QCoreApplication.translate("Charts", "VRAM"),
+        "utilization": QCoreApplication.translate("Charts", "Utilisation"),
+        "temperature": QCoreApplication.translate("Charts", "Temperature"),
+        "power": QCoreApplication.translate("Charts", "Power"),
+        "events": QCoreApplication.translate("Charts", "Events"),
+    }
+    return titles[key]
+
+
+def train(value: str) -> str:
+    return QCoreApplication.translate("Charts", "train {0}").format(value)
+
+
+def validation(value: str) -> str:
+    return QCoreApplication.translate("Charts", "validation {0}").format(value)
+
+
+def accuracy(value: str) -> str:
+    return QCoreApplication.translate("Charts", "accuracy {0}").format(value)
+
+
+def learning_rate(value: str) -> str:
+    return QCoreApplication.translate("Charts", "learning rate {0}").format(value)
+
+
+def grad_norm(value: str) -> str:
+    return QCoreApplication.translate("Charts", "gradient norm {0}").format(value)
+
+
+def device(value: str) -> str:
+    return QCoreApplication.translate("Charts", "device {0}").format(value)
+
+
+def live(value: str) -> str:
+    return QCoreApplication.translate("Charts", "live {0}").format(value)
+
+
+def capacity(value: str) -> str:
+    return QCoreApplication.translate("Charts", "capacity {0}").format(value)
+
+
+def slows_at(value: str) -> str:
+    return QCoreApplication.translate("Charts", "slows at {0}").format(value)
+
+
+def limit(value: str) -> str:
+    return QCoreApplication.translate("Charts", "limit {0}").format(value)
+
+
+def step(number: float) -> str:
+    return QCoreApplication.translate("Charts", "step {0}").format(numbers.integer(number))
+
+
+def no_run() -> str:
+    return QCoreApplication.translate("Charts", "No run yet")
+
+
+def no_card() -> str:
+    return QCoreApplication.translate("Charts", "No card")
+
+
+def no_data() -> str:
+    return QCoreApplication.translate("Charts", "No data yet")
+
+
+def hidden_panels(count: int, *, short: bool) -> str:
+    if short:
+        return f"+{count}"
+    return QCoreApplication.translate("Charts", "+{0} hidden").format(count)
+
+
+def hidden_panels_help(keys: tuple[str, ...]) -> str:
+    names = ", ".join(title(key) for key in keys)
+    return QCoreApplication.translate("Charts", "A higher window also shows: {0}").format(names)
+
+
+def go_live() -> str:
+    return QCoreApplication.translate("Charts", "Live")
+
+
+def go_live_help() -> str:
+    return QCoreApplication.translate("Charts", "Back to now (Home)")
+
+
+def span(span_s: float) -> str:
+    """The name of a preset."""
+    names = {
+        60.0: QCoreApplication.translate("Charts", "1 min"),
+        300.0: QCoreApplication.translate("Charts", "5 min"),
+        900.0: QCoreApplication.translate("Charts", "15 min"),
+        3600.0: QCoreApplication.translate("Charts", "1 h"),
+        ALL: QCoreApplication.translate("Charts", "All"),
+    }
+    return names.get(span_s) or numbers.duration(span_s)
+
+
+def span_help() -> str:
+    return QCoreApplication.translate("Charts", "How much time is shown")
+
+
+def readout(key: str) -> str:
+    """The names of the read-out's lines."""
+    names = {
+        "loss": QCoreApplication.translate("Charts", "train loss"),
+        "validation": QCoreApplication.translate("Charts", "validation"),
+        "accuracy": QCoreApplication.translate("Charts", "accuracy"),
+        "grad_norm": QCoreApplication.translate("Charts", "gradient norm"),
+        "device": QCoreApplication.translate("Charts", "device"),
+        "utilization": QCoreApplication.translate("Charts", "utilisation"),
+        "temperature": QCoreApplication.translate("Charts", "temperature"),
+        "power": QCoreApplication.translate("Charts", "power"),
+    }
+    return names[key]
+
+
+def event(what: Event) -> str:
+    """One or two words for the lane."""
+    names = {
+        EventKind.RUN_STATE: QCoreApplication.translate("Charts", "run"),
+        EventKind.EPOCH: QCoreApplication.translate("Charts", "epoch"),
+        EventKind.VALIDATION: QCoreApplication.translate("Charts", "validation"),
+        EventKind.CHECKPOINT: QCoreApplication.translate("Charts", "checkpoint"),
+        EventKind.THROTTLE: QCoreApplication.translate("Charts", "throttled"),
+        EventKind.XID: QCoreApplication.translate("Charts", "Xid error"),
+        EventKind.ALLOC_RETRY: QCoreApplication.translate("Charts", "allocator retry"),
+        EventKind.ALERT: QCoreApplication.translate("Charts", "forecast"),
+        EventKind.ALERT_CLEARED: QCoreApplication.translate("Charts", "all clear"),
+        EventKind.OOM: QCoreApplication.translate("Charts", "out of memory"),
+        EventKind.OUTAGE: QCoreApplication.translate("Charts", "GPU lost"),
+        EventKind.BACK: QCoreApplication.translate("Charts", "GPU back"),
+        EventKind.DATA_SKIPPED: QCoreApplication.translate("Charts", "files skipped"),
+        EventKind.LEARNING: QCoreApplication.translate("Charts", "learning"),
+        EventKind.ERROR: QCoreApplication.translate("Charts", "error"),
+    }
+    return names[what.kind]
+
+
+def event_details(what: Event, wall_time: str) -> str:
+    """``14:32:08  checkpoint, step 1,480``."""
+    line = f"{wall_time}  {event(what)}"
+    number = what.params.get("step")
+    if isinstance(number, int | float):
+        line += f", {step(number)}"
+    epoch = what.params.get("epoch")
+    if isinstance(epoch, int | float):
+        line += " " + numbers.integer(epoch) if what.kind is EventKind.EPOCH else ""
+    return line
+
+
+def time_words() -> TimeWords:
+    return TimeWords(
+        now=QCoreApplication.translate("Charts", "now"),
+        ago=lambda length: QCoreApplication.translate("Charts", "{0} ago").format(length),
+        ahead=lambda number: QCoreApplication.translate("Charts", "+{0}").format(number),
+        seconds=lambda number: QCoreApplication.translate("Charts", "{0} s").format(number),
+        minutes=lambda number: QCoreApplication.translate("Charts", "{0} min").format(number),
+        hours=lambda number: QCoreApplication.translate("Charts", "{0} h").format(number),
+        days=lambda number: QCoreApplication.translate("Charts", "{0} d").format(number),
+    )
