@@ -45,6 +45,9 @@ _WINOGRAD_SHARE: Final = 2.25  # 3 x 3 with stride 1: Winograd transforms 4 x 4 
 _OTHER_SHARE: Final = 2.0
 
 
+_NORM_TRAINS: Final = 5  # position of native_batch_norm's argument "training"
+
+
 class Kind(Enum):
     """What an op's outputs are."""
 
@@ -73,7 +76,14 @@ class OpRule:
     workspace: bool  # conv and reductions: ask Lowering.transients
     makes_state: bool
     quiet: bool  # a VIEW with nothing else to book: the tracker returns at once
+    normalizes: bool  # batch norm: keeps no statistics of the batch when it does not train
     in_place: bool  # writes into its first argument and changes neither its shape nor its storage
+
+
+def kept_outputs(rule: OpRule, args: Sequence[Any], out: Any) -> Sequence[Any]:
+    """The outputs as CUDA makes them. In evaluation meta tensors claim batch statistics, which CPU and CUDA do not."""
+    outputs = out if isinstance(out, (tuple, list)) else (out,)
+    return outputs[:1] if rule.normalizes and not args[_NORM_TRAINS] else outputs
 
 
 def learn_rule(func: torch._ops.OpOverload) -> OpRule:
@@ -90,6 +100,7 @@ def learn_rule(func: torch._ops.OpOverload) -> OpRule:
         workspace=workspace,
         makes_state=name in _STATE_MAKERS,
         quiet=kind in (Kind.VIEW, Kind.HOST) and not cublas,
+        normalizes=name == "native_batch_norm",
         in_place=kind is Kind.VIEW and name.endswith("_") and name not in _GEOMETRY,
     )
 

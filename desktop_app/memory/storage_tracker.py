@@ -18,7 +18,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from desktop_app.core.steps import Category, Phase
-from desktop_app.memory.lowering import CUBLAS_OP, Kind, Lowering, OpRule, Transient, learn_rule
+from desktop_app.memory.lowering import CUBLAS_OP, Kind, Lowering, OpRule, Transient, kept_outputs, learn_rule
 from desktop_app.memory.tensor_sources import moved_tensors, state_size, state_tensors, tensors_in
 
 _PENDING_MASK: Final = "empty_like"
@@ -183,7 +183,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _book(self, rule: OpRule, args: Any, kwargs: Any, out: Any) -> None:
         """Book outputs and what lives inside the op, in the order of the CUDA kernels."""
-        outputs = out if isinstance(out, (tuple, list)) else (out,)
+        outputs = kept_outputs(rule, args, out)
         inside = self._lowering.transients(rule.name, args, kwargs, outputs) if rule.workspace else ()
         for index, output in enumerate(outputs):
             if isinstance(output, torch.Tensor) and rule.kind is not Kind.VIEW:

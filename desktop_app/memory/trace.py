@@ -147,8 +147,9 @@ class _Run:
         return self.recorder.finish()
 
     def _micro_step(self) -> None:
-        """The batch before stays until the new one is there, as in any loop over a loader."""
+        """The batch before goes when the loader's next one takes its name, so before that is on the card."""
         self._enter(Phase.FORWARD)
+        self._batch = None
         self._batch = self._new_batch()
         with self._tracker:
             self._loss = self._forward()
@@ -214,9 +215,32 @@ def _clip(model: torch.nn.Module, max_norm: float) -> None:
     """``torch.nn.utils.clip_grad_norm_`` as it runs on CUDA: by ``foreach``, which it refuses on meta tensors."""
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     if gradients:
-        total_norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients, 2.0)), 2.0)  # noqa: SLF001
-        coefficient = torch.clamp(max_norm / (total_norm + _EPSILON), max=1.0)
-        torch._foreach_mul_(gradients, coefficient)
+        total_norm = _total_norm(gradients)
+        coefficient = max_norm / (total_norm + _EPSILON)
+        torch._foreach_mul_(gradients, torch.clamp(coefficient, max=1.0))
+
+
+def _total_norm(gradients: list[torch.Tensor]) -> torch.Tensor:
+    """The single norms live until the total is there, as in ``torch.nn.utils.get_total_norm``."""
+    norms = torch._foreach_norm(gradients, 2.0)
+    total_norm: torch.Tensor = torch.linalg.vector_norm(torch.stack(norms), 2.0)
+    return total_norm
+
+
+def trace_ops(run: Callable[[Callable[[Phase], None]], None], *, card: CardSpec | None = None) -> Trace:
+    """Trace any piece of work on meta tensors. ``run`` is called under ``torch.device("meta")`` with a function that
+    it calls when a phase begins; it starts in the forward phase. For checking single ops and layers.
+    """
+    recorder = _Recorder()
+    tracker = _MetaTracker(recorder, lowering=Lowering(card), device_type="meta")
+
+    def enter(phase: Phase) -> None:
+        tracker.phase = recorder.phase = phase
+
+    enter(Phase.FORWARD)
+    with _COLLECTOR_REST, tracker, torch.device("meta"):
+        run(enter)
+    return Trace(events=recorder.finish(), batch_size=1)
 
 
 class _Rest:
