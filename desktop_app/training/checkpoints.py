@@ -100,6 +100,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
     if not path.is_file():
         raise _unusable("checkpoint.missing", path, "there is no such file; check the path")
+    if not zipfile.is_zipfile(path):  # torch's old format has an unpickler of its own: keep away from it
+        raise _unusable("checkpoint.damaged", path, "it is cut off or no checkpoint at all; use an older one")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except _UNREADABLE as error:
