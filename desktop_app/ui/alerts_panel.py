@@ -11,7 +11,7 @@ from desktop_app.ui import icons
 from desktop_app.ui.icons import IconName
 from desktop_app.ui.labels import Label, clear_layout
 from desktop_app.ui.texts import alerts as texts
-from desktop_app.ui.texts import outlooks
+from desktop_app.ui.texts import numbers, outlooks, verdicts
 from desktop_app.ui.theme import FontRole, Theme
 
 _ICON_SIZE = 16
@@ -37,7 +37,7 @@ class AlertCard(QFrame):
             label = Label(text, font=FontRole.LABEL, role="muted", wrap=True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             layout.addWidget(label)
-        self.setAccessibleName(f"{outlooks.cause_name(alert.cause)}. {sentence}")
+        self.setAccessibleName(numbers.sentences(verdicts.with_stop(outlooks.cause_name(alert.cause)), sentence))
 
     @staticmethod
     def _head(alert: Alert, workspace: Workspace, theme: Theme) -> QHBoxLayout:

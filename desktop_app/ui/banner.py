@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop_app.ui import icons
 from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.headline import Band, Headline, HeadlineAction
 from desktop_app.ui.icons import IconName
 from desktop_app.ui.labels import Label, restyle
+from desktop_app.ui.texts import numbers, verdicts
 from desktop_app.ui.theme import FontRole, Theme
 
 # Colour is never alone: each band has a shape of its own.
@@ -24,6 +26,7 @@ _ICONS: Final = {
 _STYLES: Final = {Band.NEUTRAL: "calm", Band.OK: "ok", Band.WARN: "warn", Band.DANGER: "danger"}
 _ICON_SIZE: Final = 28
 _HEIGHT: Final = 56
+_NARROW_LINES: Final = 48  # width in line heights
 
 
 class VerdictBanner(QFrame):
@@ -54,22 +57,34 @@ class VerdictBanner(QFrame):
         self._ignore.setProperty("kind", "quiet")
         for label in (self._sentence, self._evidence):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        row = QHBoxLayout()
+        row.setSpacing(12)
         words = QVBoxLayout()
         words.setSpacing(2)
         words.addStretch()
         words.addWidget(self._sentence)
         words.addWidget(self._evidence)
         words.addStretch()
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(16, 6, 16, 6)
-        layout.setSpacing(8)
-        layout.addWidget(self._icon)
-        layout.addSpacing(4)
-        layout.addLayout(words, stretch=1)
-        layout.addSpacing(8)
+        row.addWidget(self._icon)
+        row.addLayout(words, stretch=1)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
         for button in (self._action, self._why, self._ignore):
             button.setCursor(Qt.CursorShape.PointingHandCursor)
-            layout.addWidget(button)
+            buttons.addWidget(button)
+        self._sides = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._sides.setContentsMargins(16, 6, 16, 6)
+        self._sides.setSpacing(16)
+        self._sides.addLayout(row, stretch=1)
+        self._sides.addLayout(buttons)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room beside them the buttons go below the words."""
+        super().resizeEvent(event)
+        narrow = self.width() < _NARROW_LINES * self.fontMetrics().height()
+        direction = QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight
+        if self._sides.direction() is not direction:
+            self._sides.setDirection(direction)
 
     def _connect(self) -> None:
         self._action.clicked.connect(lambda: self.command_chosen.emit(self._headline.action.value))
@@ -92,7 +107,7 @@ class VerdictBanner(QFrame):
         self._show_buttons()
         if headline.band is not old_band or self._icon.pixmap().isNull():
             self._show_band()
-        self.setAccessibleName(f"{headline.sentence}. {headline.evidence}")
+        self.setAccessibleName(numbers.sentences(verdicts.with_stop(headline.sentence), headline.evidence))
 
     def _show_buttons(self) -> None:
         headline = self._headline

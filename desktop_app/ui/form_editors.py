@@ -281,7 +281,8 @@ class PathEditor(FieldEditor):
         self._quiet = False
         line = self._box.lineEdit()
         if line is not None:
-            line.end(False)  # of a long path the last folders say most
+            # Of a long path the last folders say most.
+            line.setCursorPosition(len(line.text()) if "/" in line.text() else 0)
 
     def show_problem(self, problem: str | None) -> None:
         super().show_problem(problem)

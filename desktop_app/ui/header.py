@@ -39,6 +39,7 @@ _SEARCH_LEAST: Final = 40  # the magnifying glass alone
 # Longest run name and card, in line heights; the tooltip has all of them.
 _NAME_LINES: Final = 15
 _CHIP_LINES: Final = 21
+_NARROW: Final = 800  # below it the mark stands for the name
 _WIDE: Final = 1200  # from this width on, run buttons have words beside their icons
 
 
@@ -250,6 +251,7 @@ class Header(QFrame):
     def _show_button_words(self) -> None:
         scale = max(1.0, self.fontMetrics().height() / 15.0)
         wide = self.width() >= _WIDE * scale
+        self._name.setVisible(self.width() >= _NARROW * scale)
         self._run_name.setMaximumWidth(self.fontMetrics().height() * _NAME_LINES)
         for command_id, button in self._buttons.items():
             worded = wide or command_id == "run.start"
@@ -257,7 +259,7 @@ class Header(QFrame):
             button.setMinimumWidth(round((84 if worded else 40) * scale))
 
     def retranslate(self) -> None:
-        self._name.setText("Floodmark")
+        self._name.setText(self.tr("Floodmark"))
         self._simulated.setText(self.tr("simulated"))
         self.search.setText(BY_ID["view.palette"].title)
         self.search.setAccessibleName(BY_ID["view.palette"].title)

@@ -11,7 +11,7 @@ from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.core.telemetry import Reason
 from desktop_app.services.facade import EstimateState
 from desktop_app.ui.tank_reader import lost_reason, selected_card
-from desktop_app.ui.texts import errors, outlooks, verdicts
+from desktop_app.ui.texts import errors, numbers, outlooks, verdicts
 
 if TYPE_CHECKING:
     from desktop_app.services.facade import Workspace
@@ -168,7 +168,8 @@ def _running(workspace: Workspace, status: RunStatus) -> Headline:
 
 def _calm(forecast: Forecast, low_bytes: int, high_bytes: int, status: RunStatus) -> Headline:
     spare = forecast.capacity_bytes - max(high_bytes, forecast.device_bytes)
-    evidence = f"{verdicts.flood_facts(low_bytes, high_bytes, forecast.capacity_bytes)} {verdicts.progress(status)}"
+    flood = verdicts.flood_facts(low_bytes, high_bytes, forecast.capacity_bytes)
+    evidence = numbers.sentences(flood, verdicts.progress(status))
     if spare <= 0:
         return Headline(Band.WARN, verdicts.tight(1.0 - forecast.p_oom_run), evidence)
     return Headline(Band.OK, verdicts.fits(spare), evidence)

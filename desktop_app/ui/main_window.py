@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QVBoxLayout, QWidget
 
-from desktop_app.core.forecasts import AlertSeverity
 from desktop_app.services.facade import Workspace
 from desktop_app.ui import side_panel
-from desktop_app.ui import theme as themes
 from desktop_app.ui.about_dialog import AboutDialog
 from desktop_app.ui.actions import Actions
+from desktop_app.ui.appearance import PRESENTATION_SCALE, Appearance
 from desktop_app.ui.banner import VerdictBanner
 from desktop_app.ui.chart_slot import ChartSlot
 from desktop_app.ui.closing import Closing, Stage
-from desktop_app.ui.commands import Situation
 from desktop_app.ui.files import Files
 from desktop_app.ui.handlers import window_handlers
 from desktop_app.ui.header import Header
-from desktop_app.ui.headline import current_headline, open_alert
-from desktop_app.ui.i18n import Translators
+from desktop_app.ui.headline import current_headline
 from desktop_app.ui.labels import Label
 from desktop_app.ui.notices import NoticeBars
 from desktop_app.ui.palette import CommandPalette
@@ -31,11 +29,11 @@ from desktop_app.ui.pulse import Pulse
 from desktop_app.ui.qt_settings import Settings
 from desktop_app.ui.settings_dialog import SettingsDialog
 from desktop_app.ui.side_panel import SidePanel, Tab
+from desktop_app.ui.situation import current_situation, news
 from desktop_app.ui.status_bar import StatusBar
 from desktop_app.ui.tank import TankWidget
 from desktop_app.ui.tank_reader import TankReader
 from desktop_app.ui.theme import Theme, ThemeMode
-from desktop_app.ui.window_style import window_style
 
 _FIRST_SIZE: Final = QSize(1440, 900)
 _LEAST_SIZE: Final = QSize(960, 600)
@@ -44,7 +42,13 @@ _WIDE: Final = 1200
 _TANK_WIDTH: Final = 264
 _NARROW_TANK_WIDTH: Final = 224
 _CHART_INSET: Final = 2  # the charts keep this much around them for their focus ring
-_PRESENTATION_SCALE: Final = 1.6  # design/README.md, States
+
+
+class Part(Protocol):
+    """What every part of the window can do."""
+
+    def retranslate(self) -> None: ...
+    def set_theme(self, theme: Theme) -> None: ...
 
 
 class MainWindow(QMainWindow):
@@ -66,23 +70,18 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__(parent)
         app = cast("QApplication", QApplication.instance())
-        self._app = app
         self._workspace = workspace
         self._settings = settings
-        self._mode = theme
         self._presenting = False
-        self._translators = Translators(app)
-        self._language = self._translators.use(language)
-        self._theme = themes.resolve_theme(theme)
-        self._dress()
-        self.charts = ChartSlot(workspace, self._theme)
+        self.appearance = Appearance(app, self, mode=theme, language=language)
+        self.charts = ChartSlot(workspace, self.appearance.theme)
         self.actions_ = Actions(self, window_handlers(self, workspace))
         self._make_parts()
         self._arrange()
         self._connect()
         self._restore()
         self._ready = True
-        self._set_theme(self._theme)
+        self._show_appearance()
         self.refresh_texts()
 
     _ready = False
@@ -91,7 +90,7 @@ class MainWindow(QMainWindow):
     # -- parts ------------------------------------------------------------------------------------------------------
 
     def _make_parts(self) -> None:
-        workspace, theme = self._workspace, self._theme
+        workspace, theme = self._workspace, self.appearance.theme
         self.header = Header(workspace, self.actions_, theme)
         self.notices = NoticeBars(workspace, theme)
         self.banner = VerdictBanner(theme)
@@ -99,15 +98,28 @@ class MainWindow(QMainWindow):
         self._tank_reader = TankReader(workspace)
         self.side_panel = SidePanel(workspace, self.actions_, theme)
         self.status = StatusBar(workspace)
+        self._parts: Sequence[Part] = (
+            self.header,
+            self.notices,
+            self.banner,
+            self.tank,
+            self.charts,
+            self.side_panel,
+            self.status,
+        )
         self.files = Files(self, self.side_panel.run, self._settings, grab_to=self.grab_to)
         self.closing = Closing(workspace, self)
         self.pulse = Pulse(
-            self, draw=self.charts.refresh, write=self.refresh_texts, news=self._news, note_frame=self._note_frame
+            self,
+            draw=self.charts.refresh,
+            write=self.refresh_texts,
+            news=lambda: news(workspace),
+            note_frame=self._note_frame,
         )
 
     def _arrange(self) -> None:
         self.setObjectName("mainWindow")
-        self.setWindowTitle("Floodmark")
+        self.setWindowTitle(self.tr("Floodmark"))
         self.setMinimumSize(_LEAST_SIZE)
         body = QWidget()
         body.setObjectName("body")
@@ -118,7 +130,7 @@ class MainWindow(QMainWindow):
         side.setContentsMargins(0, _CHART_INSET, 0, _CHART_INSET)
         side.addWidget(self.side_panel)
         self._row.addLayout(side)
-        central = QWidget()
+        self._central = central = QWidget()
         central.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         column = QVBoxLayout(central)
         column.setContentsMargins(0, 0, 0, 0)
@@ -136,7 +148,7 @@ class MainWindow(QMainWindow):
         self.side_panel.gpu.card_chosen.connect(self._choose_card)
         self.side_panel.run.form_changed.connect(self._show_situation)
         self.closing.finished.connect(self._on_closing_finished)
-        self._app.styleHints().colorSchemeChanged.connect(self._on_system_theme_changed)
+        self.appearance.changed.connect(self._show_appearance)
 
     def _restore(self) -> None:
         self.resize(_FIRST_SIZE)
@@ -144,7 +156,7 @@ class MainWindow(QMainWindow):
             self.restoreGeometry(self._settings.geometry)
         self.side_panel.setVisible(self._settings.side_panel)
         self.actions_.check("view.side_panel", self._settings.side_panel)
-        self.actions_.check(f"view.theme_{self._mode.value}", True)
+        self.actions_.check(f"view.theme_{self.appearance.mode.value}", True)
         self._show_language()
 
     # -- keeping fresh ----------------------------------------------------------------------------------------------
@@ -160,49 +172,18 @@ class MainWindow(QMainWindow):
         self.side_panel.refresh()
         self.status.refresh()
 
-    def _news(self) -> tuple[int, ...]:
-        """Changes of what must not wait for the next half second."""
-        workspace = self._workspace
-        cells = (
-            workspace.run,
-            workspace.alerts,
-            workspace.ignored_alerts,
-            workspace.estimate,
-            workspace.notices,
-            workspace.cards,
-            workspace.card_uuid,
-            workspace.telemetry,
-            workspace.resume_offer,
-        )
-        return tuple(cell.version for cell in cells)
-
     def _note_frame(self, seconds: float) -> None:
         self.status.note_frame(seconds)
         self._workspace.note_frame(seconds)
 
     def _show_situation(self) -> None:
-        workspace = self._workspace
-        alert = open_alert(workspace)
-        loud = alert is not None and alert.severity is not AlertSeverity.WATCH
-        estimate = workspace.estimate.get().estimate
         config = self.side_panel.run.form.config()
-        largest = estimate.largest_batch if estimate is not None else None
-        self.actions_.set_situation(
-            Situation(
-                run=workspace.run.get().state,
-                form_valid=config is not None,
-                alerting=loud and alert is not None and alert.alert_id not in workspace.ignored_alerts.get(),
-                alerted=bool(workspace.alerts.get()),
-                too_big=largest is not None and config is not None and config.batch_size > largest,
-                offered=workspace.resume_offer.get() is not None,
-                cards=len(workspace.cards.get()),
-            )
-        )
+        self.actions_.set_situation(current_situation(self._workspace, config))
 
     # -- commands ---------------------------------------------------------------------------------------------------
 
     def open_palette(self) -> None:
-        palette = CommandPalette(self.actions_, self._theme, self)
+        palette = CommandPalette(self.actions_, self.appearance.theme, self)
         palette.finished.connect(palette.deleteLater)
         palette.open_over(self)
 
@@ -228,44 +209,31 @@ class MainWindow(QMainWindow):
             self.showFullScreen()
         else:
             self.showNormal()
-        self._dress()
-        self._set_theme(self._theme)
+        self.appearance.set_scale(PRESENTATION_SCALE if self._presenting else 1.0)
         self._fit()
 
     def set_theme_mode(self, mode: ThemeMode) -> None:
-        self._mode = mode
         self._settings.theme = mode
         self.actions_.check(f"view.theme_{mode.value}", True)
-        self._on_system_theme_changed()
+        self.appearance.set_mode(mode)
 
-    def _on_system_theme_changed(self) -> None:
-        theme = themes.resolve_theme(self._mode)
-        if theme != self._theme:
-            self._theme = theme
-            self._dress()
-            self._set_theme(theme)
-
-    def _dress(self) -> None:
-        scale = _PRESENTATION_SCALE if self._presenting else 1.0
-        themes.apply(self._app, self._theme, font_scale=scale)
-        self.setStyleSheet(window_style(self._theme, scale=scale))
-
-    def _set_theme(self, theme: Theme) -> None:
+    def _show_appearance(self) -> None:
+        """Take the colours and sizes of the appearance everywhere."""
         for label in self.findChildren(Label):
             label.apply_font()
-        self.actions_.set_theme(theme)
-        for part in (self.header, self.notices, self.banner, self.tank, self.charts, self.side_panel, self.status):
-            part.set_theme(theme)
+        self.actions_.set_theme(self.appearance.theme)
+        for part in self._parts:
+            part.set_theme(self.appearance.theme)
 
     def set_language(self, language: str) -> None:
         """Switch at once; every part takes its texts anew by ``LanguageChange``."""
         self._settings.language = language
-        self._language = self._translators.use(language)
+        self.appearance.use_language(language)
         self._show_language()
 
     def _show_language(self) -> None:
-        self.actions_.check(f"view.language_{self._language}", True)
-        self.status.show_language(self._language)
+        self.actions_.check(f"view.language_{self.appearance.language}", True)
+        self.status.show_language(self.appearance.language)
 
     def next_card(self) -> None:
         cards = [card.uuid for card in self._workspace.cards.get()]
@@ -292,7 +260,7 @@ class MainWindow(QMainWindow):
         self._workspace.set_sampling_hz(hz)
 
     def show_about(self) -> None:
-        dialog = AboutDialog(self._theme, self)
+        dialog = AboutDialog(self.appearance.theme, self)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
@@ -309,7 +277,7 @@ class MainWindow(QMainWindow):
         super().showEvent(event)
         self.pulse.start()
         if not self._painted:
-            self.centralWidget().setFocus()  # nobody's ring at the start; Tab goes to the first control
+            self._central.setFocus()  # nobody's ring at the start; Tab goes to the first control
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
@@ -323,7 +291,7 @@ class MainWindow(QMainWindow):
 
     def _fit(self) -> None:
         """Narrow parts in a narrow window, so that the charts keep the larger share."""
-        scale = _PRESENTATION_SCALE if self._presenting else 1.0
+        scale = self.appearance.scale
         narrow = self.width() < _WIDE * scale
         self.tank.setFixedWidth(round((_NARROW_TANK_WIDTH if narrow else _TANK_WIDTH) * scale))
         self.side_panel.setFixedWidth(round((side_panel.NARROW_WIDTH if narrow else side_panel.WIDTH) * scale))
@@ -339,7 +307,8 @@ class MainWindow(QMainWindow):
 
     def _retranslate(self) -> None:
         self.actions_.retranslate()
-        for part in (self.header, self.notices, self.banner, self.tank, self.charts, self.side_panel, self.status):
+        self.setWindowTitle(self.tr("Floodmark"))
+        for part in self._parts:
             part.retranslate()
         self.refresh_texts()
 
@@ -359,5 +328,5 @@ class MainWindow(QMainWindow):
 
     def _leave(self) -> None:
         self.close()
-        self._translators.clear()
+        self.appearance.undress()
         self.closing_finished.emit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QPushButton, QVBoxLayout, QWidget
 
 from desktop_app.core.errors import ConfigError
 from desktop_app.core.telemetry import Card
@@ -81,7 +81,7 @@ class RunForm(QWidget):
         self._locked = False
         self._rows = {spec.name: FormRow(spec, self) for spec in FIELDS}
         self._headings: dict[FieldGroup, Label] = {}
-        self._more = QToolButton()
+        self._more = QPushButton()
         self._rest = QWidget()
         self._build()
         self._load_card_names()

@@ -18,7 +18,7 @@ from desktop_app.ui.headline import Band, estimate_headline, open_alert
 from desktop_app.ui.labels import Divider, Label
 from desktop_app.ui.levers import LeverList
 from desktop_app.ui.run_form import RunForm
-from desktop_app.ui.texts import errors, progress, verdicts
+from desktop_app.ui.texts import errors, numbers, progress, verdicts
 from desktop_app.ui.theme import FontRole, Theme
 
 # A pause in typing that is long enough to be one: the estimate of a half-typed number helps nobody.
@@ -151,7 +151,9 @@ class RunPanel(QScrollArea):
         else:
             headline = estimate_headline(known.estimate)
             self._estimate.set_role(_ROLES[headline.band])
-            self._estimate.setText(f"{headline.sentence}. {verdicts.largest_batch(known.estimate)}")
+            self._estimate.setText(
+                numbers.sentences(verdicts.with_stop(headline.sentence), verdicts.largest_batch(known.estimate))
+            )
 
     def _show_levers(self, status: RunStatus) -> None:
         known = self._workspace.estimate.get()

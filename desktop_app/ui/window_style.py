@@ -28,7 +28,7 @@ _RULES: Final = Template("""
 #sideTabs::tab { padding: 7px 9px; }
 #sideTabs QToolButton { background: $surface; border: 1px solid $line; padding: 0; }
 
-#moreSettings { padding-left: 0; }
+#moreSettings { padding-left: 0; text-align: left; }
 #runForm QLineEdit:disabled, #runForm QComboBox:disabled, #runForm QCheckBox:disabled { color: $text; }
 #runForm QComboBox:disabled::drop-down { width: 0; }
 #runForm QComboBox::down-arrow:disabled { image: none; }
@@ -43,7 +43,7 @@ _RULES: Final = Template("""
 #alertCard:focus { border-color: $accent; }
 
 #processTable::item { padding: 0 6px; }
-#processTable QHeaderView::section { padding: 5px 14px 5px 6px; }
+#processTable QHeaderView::section { padding: 5px 6px; }
 #processTable QHeaderView::down-arrow, #processTable QHeaderView::up-arrow {
   width: 8px; height: 8px; subcontrol-origin: padding; subcontrol-position: right center; }
 #processTable QHeaderView::down-arrow { image: url($icons/chevron-down.svg); }

@@ -145,6 +145,15 @@ def plus_minus(seconds: float) -> str:
     return f"±{NBSP}{about(coarse)}"
 
 
+def sentences(*parts: str) -> str:
+    """Several sentences in one line, with what stands between two of them in this language. Empty ones are left out."""
+    joined = ""
+    for part in parts:
+        both = QCoreApplication.translate("Numbers", "{0} {1}").format(joined, part)
+        joined = both if joined and part else joined or part
+    return joined
+
+
 def wall_time(wall_s: float) -> str:
     """``14:32:08`` on the local clock."""
     return time.strftime("%H:%M:%S", time.localtime(wall_s))

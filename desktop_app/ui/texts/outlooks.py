@@ -100,14 +100,15 @@ def _leak_evidence(facts: Mapping[str, float]) -> str:
     slope, steps = facts.get("slope_bytes_per_step"), facts.get("grown_steps")
     usual = QCoreApplication.translate("Outlook", "Typical cause: a loss kept with its graph.")
     if slope is None or steps is None:
-        return f"{QCoreApplication.translate('Outlook', 'Memory that is never freed.')} {usual}"
+        unknown = QCoreApplication.translate("Outlook", "Memory that is never freed.")
+        return numbers.sentences(unknown, usual)
     if "batch_samples" in facts:
         growth = QCoreApplication.translate(
             "Outlook", "Memory that is never freed: +{0} a step for {1} steps, batch shape unchanged."
         )
     else:
         growth = QCoreApplication.translate("Outlook", "Memory that is never freed: +{0} a step for {1} steps.")
-    return f"{growth.format(numbers.small_size(slope), numbers.integer(steps))} {usual}"
+    return numbers.sentences(growth.format(numbers.small_size(slope), numbers.integer(steps)), usual)
 
 
 _CAUSES: Final = {

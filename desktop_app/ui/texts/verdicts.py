@@ -101,7 +101,7 @@ def estimate_facts(estimate: Estimate) -> str:
     peak = QCoreApplication.translate("Verdict", "Peak before the first step: {0} of {1}, {2}.").format(
         peak_range(estimate), numbers.size(estimate.capacity_bytes), fields.phase(estimate.peak_phase.value)
     )
-    return f"{peak} {largest_batch(estimate)}"
+    return numbers.sentences(peak, largest_batch(estimate))
 
 
 def largest_batch(estimate: Estimate) -> str:
@@ -187,9 +187,10 @@ def finished(status: RunStatus) -> str:
 def ended_help(status: RunStatus) -> str:
     """Where it stands and where the checkpoint is."""
     if status.checkpoint_path is None:
-        return f"{progress(status)} {QCoreApplication.translate('Verdict', 'No checkpoint was saved.')}"
+        nothing_saved = QCoreApplication.translate("Verdict", "No checkpoint was saved.")
+        return numbers.sentences(progress(status), nothing_saved)
     saved = QCoreApplication.translate("Verdict", "Checkpoint: {0}").format(status.checkpoint_path)
-    return f"{progress(status)} {saved}"
+    return numbers.sentences(progress(status), saved)
 
 
 def stopped(status: RunStatus) -> str:
@@ -215,6 +216,11 @@ def out_of_memory_help(report: OomReport) -> str:
     return QCoreApplication.translate(
         "Verdict", "{0} were asked for and not there. The memory is free again; the window goes on."
     ).format(numbers.size(report.requested_bytes))
+
+
+def with_stop(sentence: str) -> str:
+    """A headline as a sentence in running text."""
+    return QCoreApplication.translate("Verdict", "{0}.").format(sentence)
 
 
 def ignored(sentence: str) -> str:

@@ -1,0 +1,42 @@
+"""What the window's commands and its heartbeat need to know of the workspace."""
+
+from __future__ import annotations
+
+from desktop_app.core.forecasts import AlertSeverity
+from desktop_app.services.facade import Workspace
+from desktop_app.training.config import RunConfig
+from desktop_app.ui.commands import Situation
+from desktop_app.ui.headline import open_alert
+
+
+def current_situation(workspace: Workspace, config: RunConfig | None) -> Situation:
+    """What decides which commands can be chosen. ``config`` is the form's, ``None`` while it is not valid."""
+    alert = open_alert(workspace)
+    loud = alert is not None and alert.severity is not AlertSeverity.WATCH
+    estimate = workspace.estimate.get().estimate
+    largest = estimate.largest_batch if estimate is not None else None
+    return Situation(
+        run=workspace.run.get().state,
+        form_valid=config is not None,
+        alerting=loud and alert is not None and alert.alert_id not in workspace.ignored_alerts.get(),
+        alerted=bool(workspace.alerts.get()),
+        too_big=largest is not None and config is not None and config.batch_size > largest,
+        offered=workspace.resume_offer.get() is not None,
+        cards=len(workspace.cards.get()),
+    )
+
+
+def news(workspace: Workspace) -> tuple[int, ...]:
+    """Changes whenever something did that must not wait for the next half second."""
+    cells = (
+        workspace.run,
+        workspace.alerts,
+        workspace.ignored_alerts,
+        workspace.estimate,
+        workspace.notices,
+        workspace.cards,
+        workspace.card_uuid,
+        workspace.telemetry,
+        workspace.resume_offer,
+    )
+    return tuple(cell.version for cell in cells)

@@ -1,0 +1,2213 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="zh_CN" sourcelanguage="en">
+<context>
+    <name>AboutDialog</name>
+    <message>
+        <source>About Floodmark</source>
+        <translation>关于水位线 Floodmark</translation>
+    </message>
+    <message>
+        <source>Floodmark {0}</source>
+        <translation>水位线 Floodmark {0}</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>关闭</translation>
+    </message>
+    <message>
+        <source>Trains on your own card, watches it, and says that memory will run out before it does.</source>
+        <translation>在自己的显卡上训练，看着显卡，并在显存用尽之前告诉您。</translation>
+    </message>
+    <message>
+        <source>Apache License 2.0. No warranty.</source>
+        <translation>Apache 许可证 2.0，不提供任何担保。</translation>
+    </message>
+    <message>
+        <source>The built-in pictures of cats and dogs come from the package animal-shape-mnist (MIT licence).</source>
+        <translation>内置的猫狗图片来自软件包 animal-shape-mnist（MIT 许可证）。</translation>
+    </message>
+    <message>
+        <source>Made with Qt {0} for Python (LGPL 3), pyqtgraph, PyTorch and NVIDIA&apos;s NVML.</source>
+        <translation>使用 Qt {0} for Python（LGPL 3）、pyqtgraph、PyTorch 和 NVIDIA NVML 构建。</translation>
+    </message>
+</context>
+<context>
+    <name>Alerts</name>
+    <message>
+        <source>{0} · step {1}</source>
+        <translation>{0} · 第 {1} 步</translation>
+    </message>
+    <message>
+        <source>Over after {0}</source>
+        <translation>{0}后解除</translation>
+    </message>
+    <message>
+        <source>Ignored</source>
+        <translation>已忽略</translation>
+    </message>
+</context>
+<context>
+    <name>AlertsPanel</name>
+    <message>
+        <source>No alert in this run. When memory is going to run out, the reason, the time and what to do stand here, minutes before it happens.</source>
+        <translation>本次训练没有告警。显存将要用尽时，会提前几分钟在这里说明原因、时间和对策。</translation>
+    </message>
+</context>
+<context>
+    <name>Cards</name>
+    <message>
+        <source>Utilisation</source>
+        <translation>利用率</translation>
+    </message>
+    <message>
+        <source>Memory bus</source>
+        <translation>显存带宽占用</translation>
+    </message>
+    <message>
+        <source>VRAM used</source>
+        <translation>已用显存</translation>
+    </message>
+    <message>
+        <source>Power</source>
+        <translation>功耗</translation>
+    </message>
+    <message>
+        <source>Power, 1 s mean</source>
+        <translation>功耗（1 秒平均）</translation>
+    </message>
+    <message>
+        <source>Temperature</source>
+        <translation>温度</translation>
+    </message>
+    <message>
+        <source>SM clock</source>
+        <translation>SM 频率</translation>
+    </message>
+    <message>
+        <source>Memory clock</source>
+        <translation>显存频率</translation>
+    </message>
+    <message>
+        <source>Slowed by power</source>
+        <translation>功耗限制降频</translation>
+    </message>
+    <message>
+        <source>Slowed by heat</source>
+        <translation>过热降频</translation>
+    </message>
+    <message>
+        <source>PCIe in</source>
+        <translation>PCIe 接收</translation>
+    </message>
+    <message>
+        <source>PCIe out</source>
+        <translation>PCIe 发送</translation>
+    </message>
+    <message>
+        <source>Fan</source>
+        <translation>风扇</translation>
+    </message>
+    <message>
+        <source>Performance state</source>
+        <translation>性能状态</translation>
+    </message>
+    <message>
+        <source>Power limit</source>
+        <translation>功耗上限</translation>
+    </message>
+    <message>
+        <source>Energy</source>
+        <translation>耗电量</translation>
+    </message>
+    <message>
+        <source>Encoder</source>
+        <translation>编码器</translation>
+    </message>
+    <message>
+        <source>Decoder</source>
+        <translation>解码器</translation>
+    </message>
+    <message>
+        <source>ECC errors</source>
+        <translation>ECC 错误</translation>
+    </message>
+    <message>
+        <source>PCIe generation</source>
+        <translation>PCIe 代数</translation>
+    </message>
+    <message>
+        <source>PCIe lanes</source>
+        <translation>PCIe 通道数</translation>
+    </message>
+    <message>
+        <source>BAR1 used</source>
+        <translation>BAR1 已用</translation>
+    </message>
+    <message>
+        <source>Memory temperature</source>
+        <translation>显存温度</translation>
+    </message>
+    <message>
+        <source>VRAM in all</source>
+        <translation>显存总量</translation>
+    </message>
+    <message>
+        <source>Kept by the driver</source>
+        <translation>驱动保留</translation>
+    </message>
+    <message>
+        <source>Architecture</source>
+        <translation>架构</translation>
+    </message>
+    <message>
+        <source>Compute capability</source>
+        <translation>计算能力</translation>
+    </message>
+    <message>
+        <source>SMs</source>
+        <translation>SM 数量</translation>
+    </message>
+    <message>
+        <source>Highest power limit</source>
+        <translation>最高功耗上限</translation>
+    </message>
+    <message>
+        <source>Slows at</source>
+        <translation>降频温度</translation>
+    </message>
+    <message>
+        <source>Shuts down at</source>
+        <translation>关机温度</translation>
+    </message>
+    <message>
+        <source>Highest SM clock</source>
+        <translation>最高 SM 频率</translation>
+    </message>
+    <message>
+        <source>Driver</source>
+        <translation>驱动版本</translation>
+    </message>
+    <message>
+        <source>CUDA of the driver</source>
+        <translation>驱动支持的 CUDA</translation>
+    </message>
+    <message>
+        <source>VBIOS</source>
+        <translation>VBIOS</translation>
+    </message>
+    <message>
+        <source>UUID</source>
+        <translation>UUID</translation>
+    </message>
+    <message>
+        <source>No card</source>
+        <translation>没有显卡</translation>
+    </message>
+    <message>
+        <source>memory unknown</source>
+        <translation>显存未知</translation>
+    </message>
+    <message>
+        <source>GPU {0} · {1} · {2}</source>
+        <translation>GPU {0} · {1} · {2}</translation>
+    </message>
+    <message>
+        <source>torch {0} ↔ NVML {1} ↔ {2}</source>
+        <translation>torch {0} ↔ NVML {1} ↔ {2}</translation>
+    </message>
+    <message>
+        <source>{0}/s</source>
+        <translation>{0}/秒</translation>
+    </message>
+</context>
+<context>
+    <name>Categories</name>
+    <message>
+        <source>Parameters</source>
+        <translation>参数</translation>
+    </message>
+    <message>
+        <source>Gradients</source>
+        <translation>梯度</translation>
+    </message>
+    <message>
+        <source>Optimizer state</source>
+        <translation>优化器状态</translation>
+    </message>
+    <message>
+        <source>Activations</source>
+        <translation>激活</translation>
+    </message>
+    <message>
+        <source>Workspace</source>
+        <translation>工作区</translation>
+    </message>
+    <message>
+        <source>Inputs</source>
+        <translation>输入</translation>
+    </message>
+    <message>
+        <source>Other tensors</source>
+        <translation>其他张量</translation>
+    </message>
+    <message>
+        <source>CUDA context</source>
+        <translation>CUDA 上下文</translation>
+    </message>
+    <message>
+        <source>Other processes</source>
+        <translation>其他进程</translation>
+    </message>
+    <message>
+        <source>Cached, idle</source>
+        <translation>缓存（空闲）</translation>
+    </message>
+</context>
+<context>
+    <name>Charts</name>
+    <message>
+        <source>Charts</source>
+        <translation>曲线</translation>
+    </message>
+    <message>
+        <source>Loss and accuracy</source>
+        <translation>损失与准确率</translation>
+    </message>
+    <message>
+        <source>Learning rate and gradient</source>
+        <translation>学习率与梯度</translation>
+    </message>
+    <message>
+        <source>VRAM</source>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>Utilisation</source>
+        <translation>利用率</translation>
+    </message>
+    <message>
+        <source>Temperature</source>
+        <translation>温度</translation>
+    </message>
+    <message>
+        <source>Power</source>
+        <translation>功耗</translation>
+    </message>
+    <message>
+        <source>Events</source>
+        <translation>事件</translation>
+    </message>
+    <message>
+        <source>train {0}</source>
+        <translation>训练 {0}</translation>
+    </message>
+    <message>
+        <source>validation {0}</source>
+        <translation>验证 {0}</translation>
+    </message>
+    <message>
+        <source>accuracy {0}</source>
+        <translation>准确率 {0}</translation>
+    </message>
+    <message>
+        <source>learning rate {0}</source>
+        <translation>学习率 {0}</translation>
+    </message>
+    <message>
+        <source>gradient norm {0}</source>
+        <translation>梯度范数 {0}</translation>
+    </message>
+    <message>
+        <source>device {0}</source>
+        <translation>设备 {0}</translation>
+    </message>
+    <message>
+        <source>live {0}</source>
+        <translation>活跃 {0}</translation>
+    </message>
+    <message>
+        <source>capacity {0}</source>
+        <translation>容量 {0}</translation>
+    </message>
+    <message>
+        <source>slows at {0}</source>
+        <translation>降频 {0}</translation>
+    </message>
+    <message>
+        <source>limit {0}</source>
+        <translation>上限 {0}</translation>
+    </message>
+    <message>
+        <source>step {0}</source>
+        <translation>第 {0} 步</translation>
+    </message>
+    <message>
+        <source>No run yet</source>
+        <translation>尚未训练</translation>
+    </message>
+    <message>
+        <source>No card</source>
+        <translation>没有显卡</translation>
+    </message>
+    <message>
+        <source>No data yet</source>
+        <translation>尚无数据</translation>
+    </message>
+    <message>
+        <source>+{0} hidden</source>
+        <translation>另有 {0} 项</translation>
+    </message>
+    <message>
+        <source>A higher window also shows: {0}</source>
+        <translation>窗口更高时还会显示：{0}</translation>
+    </message>
+    <message>
+        <source>Live</source>
+        <translation>实时</translation>
+    </message>
+    <message>
+        <source>Back to now (Home)</source>
+        <translation>回到现在（Home）</translation>
+    </message>
+    <message>
+        <source>1 min</source>
+        <translation>1 分</translation>
+    </message>
+    <message>
+        <source>5 min</source>
+        <translation>5 分</translation>
+    </message>
+    <message>
+        <source>15 min</source>
+        <translation>15 分</translation>
+    </message>
+    <message>
+        <source>1 h</source>
+        <translation>1 时</translation>
+    </message>
+    <message>
+        <source>All</source>
+        <translation>全部</translation>
+    </message>
+    <message>
+        <source>How much time is shown</source>
+        <translation>显示的时间长度</translation>
+    </message>
+    <message>
+        <source>train loss</source>
+        <translation>训练损失</translation>
+    </message>
+    <message>
+        <source>validation</source>
+        <translation>验证</translation>
+    </message>
+    <message>
+        <source>accuracy</source>
+        <translation>准确率</translation>
+    </message>
+    <message>
+        <source>gradient norm</source>
+        <translation>梯度范数</translation>
+    </message>
+    <message>
+        <source>device</source>
+        <translation>设备</translation>
+    </message>
+    <message>
+        <source>utilisation</source>
+        <translation>利用率</translation>
+    </message>
+    <message>
+        <source>temperature</source>
+        <translation>温度</translation>
+    </message>
+    <message>
+        <source>power</source>
+        <translation>功耗</translation>
+    </message>
+    <message>
+        <source>run</source>
+        <translation>训练</translation>
+    </message>
+    <message>
+        <source>epoch</source>
+        <translation>轮次</translation>
+    </message>
+    <message>
+        <source>checkpoint</source>
+        <translation>检查点</translation>
+    </message>
+    <message>
+        <source>throttled</source>
+        <translation>降频</translation>
+    </message>
+    <message>
+        <source>Xid error</source>
+        <translation>Xid 错误</translation>
+    </message>
+    <message>
+        <source>allocator retry</source>
+        <translation>分配重试</translation>
+    </message>
+    <message>
+        <source>forecast</source>
+        <translation>预测</translation>
+    </message>
+    <message>
+        <source>all clear</source>
+        <translation>警报解除</translation>
+    </message>
+    <message>
+        <source>out of memory</source>
+        <translation>显存不足</translation>
+    </message>
+    <message>
+        <source>GPU lost</source>
+        <translation>GPU 丢失</translation>
+    </message>
+    <message>
+        <source>GPU back</source>
+        <translation>GPU 恢复</translation>
+    </message>
+    <message>
+        <source>files skipped</source>
+        <translation>跳过文件</translation>
+    </message>
+    <message>
+        <source>learning</source>
+        <translation>学习</translation>
+    </message>
+    <message>
+        <source>error</source>
+        <translation>错误</translation>
+    </message>
+    <message>
+        <source>now</source>
+        <translation>现在</translation>
+    </message>
+    <message>
+        <source>{0} ago</source>
+        <translation>{0}前</translation>
+    </message>
+    <message>
+        <source>+{0}</source>
+        <translation>+{0}</translation>
+    </message>
+    <message>
+        <source>{0} s</source>
+        <translation>{0} 秒</translation>
+    </message>
+    <message>
+        <source>{0} min</source>
+        <translation>{0} 分钟</translation>
+    </message>
+    <message>
+        <source>{0} h</source>
+        <translation>{0} 小时</translation>
+    </message>
+    <message>
+        <source>{0} d</source>
+        <translation>{0} 天</translation>
+    </message>
+</context>
+<context>
+    <name>Closing</name>
+    <message>
+        <source>A run is active.</source>
+        <translation>训练正在进行。</translation>
+    </message>
+    <message>
+        <source>The step under way is finished and a checkpoint is saved, so that it can be taken up again.</source>
+        <translation>当前这一步会先完成并保存检查点，以后可以接着训练。</translation>
+    </message>
+    <message>
+        <source>Stop and quit</source>
+        <translation>停止并退出</translation>
+    </message>
+    <message>
+        <source>Keep running</source>
+        <translation>继续训练</translation>
+    </message>
+</context>
+<context>
+    <name>CommandPalette</name>
+    <message>
+        <source>Search commands</source>
+        <translation>搜索命令</translation>
+    </message>
+    <message>
+        <source>Commands found</source>
+        <translation>找到的命令</translation>
+    </message>
+    <message>
+        <source>No command has these letters.</source>
+        <translation>没有包含这些字的命令。</translation>
+    </message>
+</context>
+<context>
+    <name>Commands</name>
+    <message>
+        <source>Open run file…</source>
+        <translation>打开训练配置…</translation>
+    </message>
+    <message>
+        <source>Save run file…</source>
+        <translation>保存训练配置…</translation>
+    </message>
+    <message>
+        <source>Save picture of the window…</source>
+        <translation>保存窗口截图…</translation>
+    </message>
+    <message>
+        <source>Open folder of sessions</source>
+        <translation>打开会话文件夹</translation>
+    </message>
+    <message>
+        <source>Settings…</source>
+        <translation>设置…</translation>
+    </message>
+    <message>
+        <source>Quit</source>
+        <translation>退出</translation>
+    </message>
+    <message>
+        <source>Start</source>
+        <translation>开始</translation>
+    </message>
+    <message>
+        <source>Pause</source>
+        <translation>暂停</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>继续</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>停止</translation>
+    </message>
+    <message>
+        <source>Stop without saving</source>
+        <translation>停止且不保存</translation>
+    </message>
+    <message>
+        <source>Save</source>
+        <translation>保存</translation>
+    </message>
+    <message>
+        <source>Save and pause</source>
+        <translation>保存并暂停</translation>
+    </message>
+    <message>
+        <source>Use the largest batch that fits</source>
+        <translation>改用放得下的最大批量</translation>
+    </message>
+    <message>
+        <source>Why this warning</source>
+        <translation>为什么告警</translation>
+    </message>
+    <message>
+        <source>Ignore this warning</source>
+        <translation>忽略此告警</translation>
+    </message>
+    <message>
+        <source>Show what happened</source>
+        <translation>查看原因</translation>
+    </message>
+    <message>
+        <source>Resume the interrupted run</source>
+        <translation>继续中断的训练</translation>
+    </message>
+    <message>
+        <source>Leave the interrupted run</source>
+        <translation>放弃中断的训练</translation>
+    </message>
+    <message>
+        <source>Search commands</source>
+        <translation>搜索命令</translation>
+    </message>
+    <message>
+        <source>Menu</source>
+        <translation>菜单</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>训练</translation>
+    </message>
+    <message>
+        <source>GPU</source>
+        <translation>显卡</translation>
+    </message>
+    <message>
+        <source>Alerts</source>
+        <translation>告警</translation>
+    </message>
+    <message>
+        <source>Processes</source>
+        <translation>进程</translation>
+    </message>
+    <message>
+        <source>Side panel</source>
+        <translation>侧栏</translation>
+    </message>
+    <message>
+        <source>Next card</source>
+        <translation>下一块显卡</translation>
+    </message>
+    <message>
+        <source>Go to now</source>
+        <translation>回到现在</translation>
+    </message>
+    <message>
+        <source>Show the last minute</source>
+        <translation>显示最近 1 分钟</translation>
+    </message>
+    <message>
+        <source>Show the last 12 minutes</source>
+        <translation>显示最近 12 分钟</translation>
+    </message>
+    <message>
+        <source>Show the last hour</source>
+        <translation>显示最近 1 小时</translation>
+    </message>
+    <message>
+        <source>Show the last 24 hours</source>
+        <translation>显示最近 24 小时</translation>
+    </message>
+    <message>
+        <source>Presentation</source>
+        <translation>演示模式</translation>
+    </message>
+    <message>
+        <source>Dark</source>
+        <translation>深色</translation>
+    </message>
+    <message>
+        <source>Light</source>
+        <translation>浅色</translation>
+    </message>
+    <message>
+        <source>Theme of the system</source>
+        <translation>跟随系统主题</translation>
+    </message>
+    <message>
+        <source>About Floodmark</source>
+        <translation>关于水位线 Floodmark</translation>
+    </message>
+    <message>
+        <source>File</source>
+        <translation>文件</translation>
+    </message>
+    <message>
+        <source>View</source>
+        <translation>视图</translation>
+    </message>
+    <message>
+        <source>Help</source>
+        <translation>帮助</translation>
+    </message>
+</context>
+<context>
+    <name>Errors</name>
+    <message>
+        <source>A setting has a value it does not take.</source>
+        <translation>有一项设置的值不被接受。</translation>
+    </message>
+    <message>
+        <source>The run file is not well-formed.</source>
+        <translation>训练配置文件格式有误。</translation>
+    </message>
+    <message>
+        <source>A setting is out of its range.</source>
+        <translation>有一项设置超出范围。</translation>
+    </message>
+    <message>
+        <source>A setting has the wrong kind of value.</source>
+        <translation>有一项设置的值类型不对。</translation>
+    </message>
+    <message>
+        <source>The run file has a setting that does not exist.</source>
+        <translation>训练配置文件里有不存在的设置项。</translation>
+    </message>
+    <message>
+        <source>The run file cannot be read.</source>
+        <translation>无法读取训练配置文件。</translation>
+    </message>
+    <message>
+        <source>The checkpoint cannot be read.</source>
+        <translation>无法读取检查点。</translation>
+    </message>
+    <message>
+        <source>The checkpoint cannot be written.</source>
+        <translation>无法写入检查点。</translation>
+    </message>
+    <message>
+        <source>A class has too few pictures for validation.</source>
+        <translation>某个类别的图片太少，无法划分验证集。</translation>
+    </message>
+    <message>
+        <source>The built-in data set is damaged.</source>
+        <translation>内置数据集已损坏。</translation>
+    </message>
+    <message>
+        <source>A class has no readable picture.</source>
+        <translation>某个类别没有可读取的图片。</translation>
+    </message>
+    <message>
+        <source>There are fewer pictures than one batch takes.</source>
+        <translation>图片数量不足一个批次。</translation>
+    </message>
+    <message>
+        <source>A picture changed while it was read.</source>
+        <translation>读取过程中有图片被改动。</translation>
+    </message>
+    <message>
+        <source>The data folder does not exist.</source>
+        <translation>数据文件夹不存在。</translation>
+    </message>
+    <message>
+        <source>The package with the built-in data set is missing.</source>
+        <translation>缺少内置数据集的软件包。</translation>
+    </message>
+    <message>
+        <source>The data folder has no class folders.</source>
+        <translation>数据文件夹里没有类别子文件夹。</translation>
+    </message>
+    <message>
+        <source>The data folder may not be read.</source>
+        <translation>没有读取数据文件夹的权限。</translation>
+    </message>
+    <message>
+        <source>The data are not a folder.</source>
+        <translation>数据路径不是文件夹。</translation>
+    </message>
+    <message>
+        <source>The data have one class only; a classifier needs two.</source>
+        <translation>数据只有一个类别，分类至少需要两个。</translation>
+    </message>
+    <message>
+        <source>The pictures of a class are all copies of one another.</source>
+        <translation>某个类别的图片全是重复的。</translation>
+    </message>
+    <message>
+        <source>A picture cannot be read.</source>
+        <translation>有图片无法读取。</translation>
+    </message>
+    <message>
+        <source>The data folder cannot be read.</source>
+        <translation>无法读取数据文件夹。</translation>
+    </message>
+    <message>
+        <source>The disk with the data folder is full.</source>
+        <translation>数据文件夹所在的磁盘已满。</translation>
+    </message>
+    <message>
+        <source>The data folder cannot be written to.</source>
+        <translation>无法写入数据文件夹。</translation>
+    </message>
+    <message>
+        <source>There is not enough main memory for this demonstration.</source>
+        <translation>内存不足，无法运行此演示。</translation>
+    </message>
+    <message>
+        <source>There is no such demonstration.</source>
+        <translation>没有这个演示。</translation>
+    </message>
+    <message>
+        <source>The name fits several cards.</source>
+        <translation>有多块显卡符合这个名称。</translation>
+    </message>
+    <message>
+        <source>The memory of this card is not known.</source>
+        <translation>这块显卡的显存大小未知。</translation>
+    </message>
+    <message>
+        <source>There is no card of this name in the catalogue.</source>
+        <translation>目录中没有这个名称的显卡。</translation>
+    </message>
+    <message>
+        <source>The model cannot be traced.</source>
+        <translation>无法追踪这个模型。</translation>
+    </message>
+    <message>
+        <source>Nothing more is recorded: the disk is full.</source>
+        <translation>磁盘已满，记录已停止。</translation>
+    </message>
+    <message>
+        <source>The session cannot be recorded at the moment.</source>
+        <translation>暂时无法记录会话。</translation>
+    </message>
+    <message>
+        <source>The report cannot be written.</source>
+        <translation>无法写入报告。</translation>
+    </message>
+    <message>
+        <source>A run is under way already.</source>
+        <translation>已有训练正在进行。</translation>
+    </message>
+    <message>
+        <source>The training has ended unexpectedly.</source>
+        <translation>训练意外结束。</translation>
+    </message>
+</context>
+<context>
+    <name>Fields</name>
+    <message>
+        <source>Recipe</source>
+        <translation>方案</translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation>名称</translation>
+    </message>
+    <message>
+        <source>Data</source>
+        <translation>数据</translation>
+    </message>
+    <message>
+        <source>Validation share</source>
+        <translation>验证集比例</translation>
+    </message>
+    <message>
+        <source>Augment</source>
+        <translation>数据增强</translation>
+    </message>
+    <message>
+        <source>Image size</source>
+        <translation>图片尺寸</translation>
+    </message>
+    <message>
+        <source>Channels</source>
+        <translation>通道</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>Width</source>
+        <translation>宽度</translation>
+    </message>
+    <message>
+        <source>Hidden units</source>
+        <translation>隐藏单元</translation>
+    </message>
+    <message>
+        <source>Depth</source>
+        <translation>深度</translation>
+    </message>
+    <message>
+        <source>Batch</source>
+        <translation>批量</translation>
+    </message>
+    <message>
+        <source>Accumulate</source>
+        <translation>梯度累积</translation>
+    </message>
+    <message>
+        <source>Epochs</source>
+        <translation>轮数</translation>
+    </message>
+    <message>
+        <source>Optimizer</source>
+        <translation>优化器</translation>
+    </message>
+    <message>
+        <source>Foreach update</source>
+        <translation>foreach 更新</translation>
+    </message>
+    <message>
+        <source>Learning rate</source>
+        <translation>学习率</translation>
+    </message>
+    <message>
+        <source>Weight decay</source>
+        <translation>权重衰减</translation>
+    </message>
+    <message>
+        <source>Momentum</source>
+        <translation>动量</translation>
+    </message>
+    <message>
+        <source>Schedule</source>
+        <translation>学习率调度</translation>
+    </message>
+    <message>
+        <source>Schedule epochs</source>
+        <translation>调度轮数</translation>
+    </message>
+    <message>
+        <source>Warm-up steps</source>
+        <translation>预热步数</translation>
+    </message>
+    <message>
+        <source>Precision</source>
+        <translation>精度</translation>
+    </message>
+    <message>
+        <source>Clip gradient</source>
+        <translation>梯度裁剪</translation>
+    </message>
+    <message>
+        <source>Early stop</source>
+        <translation>早停</translation>
+    </message>
+    <message>
+        <source>Time limit</source>
+        <translation>时间上限</translation>
+    </message>
+    <message>
+        <source>Pace</source>
+        <translation>限速</translation>
+    </message>
+    <message>
+        <source>Log every</source>
+        <translation>记录间隔</translation>
+    </message>
+    <message>
+        <source>Seed</source>
+        <translation>随机种子</translation>
+    </message>
+    <message>
+        <source>Device</source>
+        <translation>设备</translation>
+    </message>
+    <message>
+        <source>Simulated card</source>
+        <translation>模拟显卡</translation>
+    </message>
+    <message>
+        <source>CPU threads</source>
+        <translation>CPU 线程</translation>
+    </message>
+    <message>
+        <source>Checkpoints in</source>
+        <translation>检查点位置</translation>
+    </message>
+    <message>
+        <source>Checkpoint every</source>
+        <translation>检查点间隔</translation>
+    </message>
+    <message>
+        <source>On a warning</source>
+        <translation>告警时</translation>
+    </message>
+    <message>
+        <source>What is learnt from what.</source>
+        <translation>用什么数据学什么。</translation>
+    </message>
+    <message>
+        <source>Shown in lists and titles. Empty: made from model and data.</source>
+        <translation>显示在列表和标题中。留空则由模型和数据生成。</translation>
+    </message>
+    <message>
+        <source>A built-in data set or a folder of class folders.</source>
+        <translation>内置数据集，或按类别分子文件夹的文件夹。</translation>
+    </message>
+    <message>
+        <source>Share of each class that is kept for validation.</source>
+        <translation>每个类别留作验证的比例。</translation>
+    </message>
+    <message>
+        <source>Mirror and shift training images by chance.</source>
+        <translation>随机镜像和平移训练图片。</translation>
+    </message>
+    <message>
+        <source>Images are resized to this many pixels square.</source>
+        <translation>图片会缩放为此边长（像素）的正方形。</translation>
+    </message>
+    <message>
+        <source>Grey or colour. Automatic: colour as soon as the images have some.</source>
+        <translation>灰度或彩色。自动：只要图片有颜色就用彩色。</translation>
+    </message>
+    <message>
+        <source>Network that is trained.</source>
+        <translation>要训练的网络。</translation>
+    </message>
+    <message>
+        <source>Channels of the first convolution; deeper ones have 2 and 4 times as many.</source>
+        <translation>第一个卷积层的通道数，更深的层为 2 倍和 4 倍。</translation>
+    </message>
+    <message>
+        <source>Units of the hidden layers.</source>
+        <translation>隐藏层的单元数。</translation>
+    </message>
+    <message>
+        <source>Hidden layers of the wide MLP.</source>
+        <translation>宽 MLP 的隐藏层数。</translation>
+    </message>
+    <message>
+        <source>Samples of one micro-step: what memory sees.</source>
+        <translation>一个微步的样本数，决定显存占用。</translation>
+    </message>
+    <message>
+        <source>Micro-steps whose gradients are summed for one optimizer step.</source>
+        <translation>累积多少个微步的梯度后更新一次。</translation>
+    </message>
+    <message>
+        <source>Passes over the training data.</source>
+        <translation>遍历训练数据的次数。</translation>
+    </message>
+    <message>
+        <source>Update rule.</source>
+        <translation>参数更新规则。</translation>
+    </message>
+    <message>
+        <source>Update all tensors at once: faster, with temporaries about as large as the parameters.</source>
+        <translation>一次更新所有张量：更快，但临时占用与参数差不多大。</translation>
+    </message>
+    <message>
+        <source>Highest learning rate of the schedule.</source>
+        <translation>调度中的最高学习率。</translation>
+    </message>
+    <message>
+        <source>Decay of the weights per step and learning rate.</source>
+        <translation>每步按学习率计的权重衰减。</translation>
+    </message>
+    <message>
+        <source>Momentum of SGD. 0 keeps no state.</source>
+        <translation>SGD 的动量，0 表示不保存状态。</translation>
+    </message>
+    <message>
+        <source>How the learning rate falls over the run.</source>
+        <translation>学习率在训练中如何下降。</translation>
+    </message>
+    <message>
+        <source>Horizon of the schedule. Not set: the whole run.</source>
+        <translation>调度覆盖的轮数。未设置：整个训练。</translation>
+    </message>
+    <message>
+        <source>Steps over which the learning rate rises from nought.</source>
+        <translation>学习率从零升起所用的步数。</translation>
+    </message>
+    <message>
+        <source>bf16: forward and loss under autocast; weights stay fp32.</source>
+        <translation>bf16：前向和损失用自动混合精度，权重仍为 fp32。</translation>
+    </message>
+    <message>
+        <source>Largest norm of the gradient. Not set: no clipping.</source>
+        <translation>梯度的最大范数。未设置：不裁剪。</translation>
+    </message>
+    <message>
+        <source>Stop after this many epochs without a better accuracy.</source>
+        <translation>准确率连续多少轮没有提高就停止。</translation>
+    </message>
+    <message>
+        <source>Finish after this time of training.</source>
+        <translation>训练达到此时间后结束。</translation>
+    </message>
+    <message>
+        <source>No more optimizer steps per second than this, for demonstrations.</source>
+        <translation>每秒更新步数的上限，用于演示。</translation>
+    </message>
+    <message>
+        <source>Read the loss from the device every so many steps. Not set: five times a second.</source>
+        <translation>每隔多少步读取一次损失。未设置：每秒五次。</translation>
+    </message>
+    <message>
+        <source>Everything random follows from it.</source>
+        <translation>一切随机数都由它决定。</translation>
+    </message>
+    <message>
+        <source>Where it runs. A simulated card is computed by the CPU.</source>
+        <translation>在哪里训练。模拟显卡由 CPU 计算。</translation>
+    </message>
+    <message>
+        <source>Catalogue name of the simulated card, such as GeForce GTX 1660.</source>
+        <translation>模拟显卡在目录中的名称，例如 GeForce GTX 1660。</translation>
+    </message>
+    <message>
+        <source>Threads of the training on the CPU. Not set: one core is left free.</source>
+        <translation>训练占用的 CPU 线程数。未设置：留出一个核心。</translation>
+    </message>
+    <message>
+        <source>Folder for checkpoints. Not set: the folder of the session.</source>
+        <translation>存放检查点的文件夹。未设置：会话文件夹。</translation>
+    </message>
+    <message>
+        <source>Epochs between checkpoints. 0: only on request and on stop.</source>
+        <translation>每隔几轮保存检查点。0：仅在要求时和停止时保存。</translation>
+    </message>
+    <message>
+        <source>What to do when memory is forecast to run out.</source>
+        <translation>预测显存将用尽时怎么办。</translation>
+    </message>
+    <message>
+        <source>Image folder</source>
+        <translation>图片文件夹</translation>
+    </message>
+    <message>
+        <source>cats-dogs (built in)</source>
+        <translation>猫狗（内置）</translation>
+    </message>
+    <message>
+        <source>automatic</source>
+        <translation>自动</translation>
+    </message>
+    <message>
+        <source>grey</source>
+        <translation>灰度</translation>
+    </message>
+    <message>
+        <source>colour</source>
+        <translation>彩色</translation>
+    </message>
+    <message>
+        <source>Small CNN</source>
+        <translation>小型 CNN</translation>
+    </message>
+    <message>
+        <source>Wide MLP</source>
+        <translation>宽 MLP</translation>
+    </message>
+    <message>
+        <source>cosine</source>
+        <translation>余弦</translation>
+    </message>
+    <message>
+        <source>constant</source>
+        <translation>恒定</translation>
+    </message>
+    <message>
+        <source>linear</source>
+        <translation>线性</translation>
+    </message>
+    <message>
+        <source>one cycle</source>
+        <translation>单周期</translation>
+    </message>
+    <message>
+        <source>CPU</source>
+        <translation>CPU</translation>
+    </message>
+    <message>
+        <source>simulated card</source>
+        <translation>模拟显卡</translation>
+    </message>
+    <message>
+        <source>only tell me</source>
+        <translation>仅提醒</translation>
+    </message>
+    <message>
+        <source>pause</source>
+        <translation>暂停</translation>
+    </message>
+    <message>
+        <source>save and pause</source>
+        <translation>保存并暂停</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>训练</translation>
+    </message>
+    <message>
+        <source>Training</source>
+        <translation>优化</translation>
+    </message>
+    <message>
+        <source>Checkpoints</source>
+        <translation>检查点</translation>
+    </message>
+    <message>
+        <source>px</source>
+        <translation>像素</translation>
+    </message>
+    <message>
+        <source>s</source>
+        <translation>秒</translation>
+    </message>
+    <message>
+        <source>steps</source>
+        <translation>步</translation>
+    </message>
+    <message>
+        <source>epochs</source>
+        <translation>轮</translation>
+    </message>
+    <message>
+        <source>steps/s</source>
+        <translation>步/秒</translation>
+    </message>
+    <message>
+        <source>not set</source>
+        <translation>未设置</translation>
+    </message>
+    <message>
+        <source>{0} takes {1}.</source>
+        <translation>{0}应为{1}。</translation>
+    </message>
+    <message>
+        <source>one of {0}</source>
+        <translation>以下之一：{0}</translation>
+    </message>
+    <message>
+        <source>a folder</source>
+        <translation>文件夹</translation>
+    </message>
+    <message>
+        <source>auto, cpu, simulated, cuda or cuda:N</source>
+        <translation>auto、cpu、simulated、cuda 或 cuda:N</translation>
+    </message>
+    <message>
+        <source>plain text</source>
+        <translation>普通文本</translation>
+    </message>
+    <message>
+        <source>a whole number</source>
+        <translation>整数</translation>
+    </message>
+    <message>
+        <source>a number</source>
+        <translation>数字</translation>
+    </message>
+    <message>
+        <source>a whole number from {0} to {1}</source>
+        <translation> {0} 到 {1} 的整数</translation>
+    </message>
+    <message>
+        <source>a number from {0} to {1}</source>
+        <translation> {0} 到 {1} 的数字</translation>
+    </message>
+</context>
+<context>
+    <name>Files</name>
+    <message>
+        <source>Open run file</source>
+        <translation>打开训练配置</translation>
+    </message>
+    <message>
+        <source>Run files (*.toml)</source>
+        <translation>训练配置 (*.toml)</translation>
+    </message>
+    <message>
+        <source>Save run file</source>
+        <translation>保存训练配置</translation>
+    </message>
+    <message>
+        <source>Save picture of the window</source>
+        <translation>保存窗口截图</translation>
+    </message>
+    <message>
+        <source>Pictures (*.png)</source>
+        <translation>图片 (*.png)</translation>
+    </message>
+    <message>
+        <source>The folder cannot be opened from here: {0}</source>
+        <translation>无法从这里打开文件夹：{0}</translation>
+    </message>
+    <message>
+        <source>A field of the form is not valid yet; it is marked.</source>
+        <translation>表单中还有无效的项，已标出。</translation>
+    </message>
+    <message>
+        <source>The picture cannot be written to {0}.</source>
+        <translation>无法把截图写入 {0}。</translation>
+    </message>
+    <message>
+        <source>{0} cannot be written: {1}</source>
+        <translation>无法写入 {0}：{1}</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>关闭</translation>
+    </message>
+</context>
+<context>
+    <name>GpuPanel</name>
+    <message>
+        <source>Cards</source>
+        <translation>显卡列表</translation>
+    </message>
+    <message>
+        <source>Now</source>
+        <translation>当前读数</translation>
+    </message>
+    <message>
+        <source>The card</source>
+        <translation>显卡信息</translation>
+    </message>
+</context>
+<context>
+    <name>Header</name>
+    <message>
+        <source>simulated</source>
+        <translation>模拟</translation>
+    </message>
+</context>
+<context>
+    <name>LeverList</name>
+    <message>
+        <source>What would help</source>
+        <translation>怎样省显存</translation>
+    </message>
+</context>
+<context>
+    <name>Levers</name>
+    <message>
+        <source>bfloat16 autocast</source>
+        <translation>bfloat16 混合精度</translation>
+    </message>
+    <message>
+        <source>SGD in place of {optimizer}</source>
+        <translation>用 SGD 代替 {optimizer}</translation>
+    </message>
+    <message>
+        <source>Update without foreach</source>
+        <translation>不用 foreach 更新</translation>
+    </message>
+    <message>
+        <source>Batch {0} → {1}, accumulate</source>
+        <translation>批量 {0} → {1}，累积</translation>
+    </message>
+    <message>
+        <source>on</source>
+        <translation>开</translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation>关</translation>
+    </message>
+    <message>
+        <source>None stops a leak. It only moves the day.</source>
+        <translation>这些都止不住泄漏，只能推迟。</translation>
+    </message>
+    <message>
+        <source>Can be chosen when the run has ended.</source>
+        <translation>训练结束后可选用。</translation>
+    </message>
+    <message>
+        <source>{0}: the peak would be {1}. Changes the form.</source>
+        <translation>{0}：峰值将为 {1}。点击后写入表单。</translation>
+    </message>
+</context>
+<context>
+    <name>NoticeBars</name>
+    <message>
+        <source>The run {0} ended unexpectedly at step {1}, {2}. Resume from its checkpoint?</source>
+        <translation>训练 {0} 于 {2} 在第 {1} 步意外结束。要从检查点继续吗？</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>继续</translation>
+    </message>
+    <message>
+        <source>Leave it</source>
+        <translation>放弃</translation>
+    </message>
+</context>
+<context>
+    <name>Numbers</name>
+    <message>
+        <source>{0} s</source>
+        <translation>{0} 秒</translation>
+    </message>
+    <message>
+        <source>{0} min</source>
+        <translation>{0} 分钟</translation>
+    </message>
+    <message>
+        <source>{0} min {1} s</source>
+        <translation>{0} 分 {1} 秒</translation>
+    </message>
+    <message>
+        <source>{0} h</source>
+        <translation>{0} 小时</translation>
+    </message>
+    <message>
+        <source>{0} h {1} min</source>
+        <translation>{0} 小时 {1} 分</translation>
+    </message>
+    <message>
+        <source>{0} d</source>
+        <translation>{0} 天</translation>
+    </message>
+    <message>
+        <source>{0} d {1} h</source>
+        <translation>{0} 天 {1} 小时</translation>
+    </message>
+    <message>
+        <source>{0} to {1}</source>
+        <translation>{0} 至 {1}</translation>
+    </message>
+    <message>
+        <source>{0} {1}</source>
+        <translation>{0}{1}</translation>
+    </message>
+</context>
+<context>
+    <name>Outlook</name>
+    <message>
+        <source>The first optimizer step may run out of memory</source>
+        <translation>首次优化器更新时显存可能不足</translation>
+    </message>
+    <message>
+        <source>Out of memory likely in the first optimizer step</source>
+        <translation>首次优化器更新时显存很可能不足</translation>
+    </message>
+    <message>
+        <source>Memory grows from step to step. Watching</source>
+        <translation>显存逐步增长，正在观察</translation>
+    </message>
+    <message>
+        <source>{0}  ({1}, 8 of 10)</source>
+        <translation>{0}（{1}，把握八成）</translation>
+    </message>
+    <message>
+        <source>Out of memory likely</source>
+        <translation>显存很可能不足</translation>
+    </message>
+    <message>
+        <source>Out of memory likely at step {0}</source>
+        <translation>预计到第 {0} 步显存不足</translation>
+    </message>
+    <message>
+        <source>Out of memory likely at step {0}, any moment now</source>
+        <translation>预计到第 {0} 步显存不足，随时可能发生</translation>
+    </message>
+    <message>
+        <source>Out of memory likely at step {0}, in about {1}</source>
+        <translation>预计到第 {0} 步显存不足，约 {1}后</translation>
+    </message>
+    <message>
+        <source>The optimizer makes its state in this step: it needs {0}, and {1} are free.</source>
+        <translation>优化器在这一步建立状态：需要 {0}，空闲 {1}。</translation>
+    </message>
+    <message>
+        <source>The optimizer makes its state in this step; the estimate puts the peak at {0}.</source>
+        <translation>优化器在这一步建立状态，估计峰值为 {0}。</translation>
+    </message>
+    <message>
+        <source>The optimizer makes its state in this step.</source>
+        <translation>优化器在这一步建立状态。</translation>
+    </message>
+    <message>
+        <source>Typical cause: a loss kept with its graph.</source>
+        <translation>常见原因：保存了带计算图的损失。</translation>
+    </message>
+    <message>
+        <source>Memory that is never freed.</source>
+        <translation>有显存从未释放。</translation>
+    </message>
+    <message>
+        <source>Memory that is never freed: +{0} a step for {1} steps, batch shape unchanged.</source>
+        <translation>有显存从未释放：连续 {1} 步每步增加 {0}，批次形状不变。</translation>
+    </message>
+    <message>
+        <source>Memory that is never freed: +{0} a step for {1} steps.</source>
+        <translation>有显存从未释放：连续 {1} 步每步增加 {0}。</translation>
+    </message>
+    <message>
+        <source>First optimizer step</source>
+        <translation>首次优化器更新</translation>
+    </message>
+    <message>
+        <source>Memory never freed</source>
+        <translation>显存从未释放</translation>
+    </message>
+    <message>
+        <source>watching</source>
+        <translation>观察中</translation>
+    </message>
+    <message>
+        <source>likely</source>
+        <translation>很可能</translation>
+    </message>
+    <message>
+        <source>imminent</source>
+        <translation>即将发生</translation>
+    </message>
+    <message>
+        <source>Adam and AdamW keep two numbers for every parameter and make them in the first step. A smaller network, SGD, or an update without foreach needs less. A smaller batch helps only when activations are the larger part.</source>
+        <translation>Adam 和 AdamW 为每个参数保存两个数，并在第一步建立。更小的网络、SGD 或不用 foreach 更新需要的显存更少。只有激活占大头时，减小批量才有用。</translation>
+    </message>
+    <message>
+        <source>Something keeps a tensor of every step. Look for a list or a running total that takes the loss itself: total += loss keeps the whole graph, total += loss.item() keeps a number. Smaller batches only move the day.</source>
+        <translation>有代码保存了每一步的张量。请找把损失本身放进列表或累加的地方：total += loss 会留住整张计算图，total += loss.item() 只留一个数。减小批量只能推迟。</translation>
+    </message>
+</context>
+<context>
+    <name>PathEditor</name>
+    <message>
+        <source>Choose a folder</source>
+        <translation>选择文件夹</translation>
+    </message>
+</context>
+<context>
+    <name>Phases</name>
+    <message>
+        <source>while the model was built</source>
+        <translation>建立模型时</translation>
+    </message>
+    <message>
+        <source>in the forward pass</source>
+        <translation>前向传播时</translation>
+    </message>
+    <message>
+        <source>in the backward pass</source>
+        <translation>反向传播时</translation>
+    </message>
+    <message>
+        <source>in the optimizer step</source>
+        <translation>优化器更新时</translation>
+    </message>
+    <message>
+        <source>while gradients were cleared</source>
+        <translation>清除梯度时</translation>
+    </message>
+    <message>
+        <source>during validation</source>
+        <translation>验证时</translation>
+    </message>
+    <message>
+        <source>while a checkpoint was saved</source>
+        <translation>保存检查点时</translation>
+    </message>
+</context>
+<context>
+    <name>PostMortem</name>
+    <message>
+        <source>The {0} of the card were full.</source>
+        <translation>显卡的 {0} 已全部占满。</translation>
+    </message>
+    <message>
+        <source>The {0} of the card were full when {1} more were needed.</source>
+        <translation>还需要 {1} 时，显卡的 {0} 已全部占满。</translation>
+    </message>
+    <message>
+        <source>The run needs more than the card has. A smaller batch with accumulation keeps the training as it is; bfloat16 halves the activations.</source>
+        <translation>这次训练需要的显存超过显卡容量。减小批量并累积梯度，训练效果不变；bfloat16 可让激活减半。</translation>
+    </message>
+</context>
+<context>
+    <name>PostMortemPanel</name>
+    <message>
+        <source>What held it</source>
+        <translation>谁占用了显存</translation>
+    </message>
+    <message>
+        <source>Largest owners</source>
+        <translation>占用最多的</translation>
+    </message>
+    <message>
+        <source>What torch said</source>
+        <translation>torch 的报错</translation>
+    </message>
+    <message>
+        <source>What to change</source>
+        <translation>怎么改</translation>
+    </message>
+    <message>
+        <source>Copy all of this</source>
+        <translation>复制全部内容</translation>
+    </message>
+</context>
+<context>
+    <name>Processes</name>
+    <message>
+        <source>Process</source>
+        <translation>进程</translation>
+    </message>
+    <message>
+        <source>PID</source>
+        <translation>PID</translation>
+    </message>
+    <message>
+        <source>VRAM</source>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>compute</source>
+        <translation>计算</translation>
+    </message>
+    <message>
+        <source>graphics</source>
+        <translation>图形</translation>
+    </message>
+    <message>
+        <source>both</source>
+        <translation>计算和图形</translation>
+    </message>
+    <message>
+        <source>This program</source>
+        <translation>本程序</translation>
+    </message>
+    <message>
+        <source>On a simulated card</source>
+        <translation>在模拟显卡上</translation>
+    </message>
+    <message>
+        <source>User: {0}</source>
+        <translation>用户：{0}</translation>
+    </message>
+    <message>
+        <source>Started: {0}</source>
+        <translation>启动：{0}</translation>
+    </message>
+</context>
+<context>
+    <name>ProcessesPanel</name>
+    <message>
+        <source>Processes on the card</source>
+        <translation>显卡上的进程</translation>
+    </message>
+    <message>
+        <source>No process uses the card, or the driver lists none.</source>
+        <translation>没有进程使用这块显卡，或驱动没有列出。</translation>
+    </message>
+</context>
+<context>
+    <name>Progress</name>
+    <message>
+        <source>Epoch {0} of {1}</source>
+        <translation>第 {0} / {1} 轮</translation>
+    </message>
+    <message>
+        <source>took {0}</source>
+        <translation>用时 {0}</translation>
+    </message>
+    <message>
+        <source>ETA not known yet</source>
+        <translation>剩余时间未知</translation>
+    </message>
+    <message>
+        <source>ETA {0}</source>
+        <translation>剩余 {0}</translation>
+    </message>
+</context>
+<context>
+    <name>Reasons</name>
+    <message>
+        <source>not read yet</source>
+        <translation>尚未读取</translation>
+    </message>
+    <message>
+        <source>not supported</source>
+        <translation>不支持</translation>
+    </message>
+    <message>
+        <source>no permission</source>
+        <translation>无权限</translation>
+    </message>
+    <message>
+        <source>not in MIG mode</source>
+        <translation>MIG 模式下不可用</translation>
+    </message>
+    <message>
+        <source>hidden by Windows</source>
+        <translation>被 Windows 隐藏</translation>
+    </message>
+    <message>
+        <source>shared memory</source>
+        <translation>共享内存</translation>
+    </message>
+    <message>
+        <source>GPU lost</source>
+        <translation>GPU 丢失</translation>
+    </message>
+    <message>
+        <source>driver mismatch</source>
+        <translation>驱动不匹配</translation>
+    </message>
+    <message>
+        <source>no driver</source>
+        <translation>没有驱动</translation>
+    </message>
+    <message>
+        <source>timed out</source>
+        <translation>超时</translation>
+    </message>
+    <message>
+        <source>implausible value</source>
+        <translation>数值不合理</translation>
+    </message>
+    <message>
+        <source>simulated card</source>
+        <translation>模拟显卡</translation>
+    </message>
+    <message>
+        <source>driver error</source>
+        <translation>驱动错误</translation>
+    </message>
+    <message>
+        <source>No reading has come yet.</source>
+        <translation>还没有读到数据。</translation>
+    </message>
+    <message>
+        <source>This card does not report it.</source>
+        <translation>这块显卡不提供此项。</translation>
+    </message>
+    <message>
+        <source>The driver gives it to administrators only.</source>
+        <translation>驱动只向管理员提供此项。</translation>
+    </message>
+    <message>
+        <source>The card is split into MIG instances; the driver gives no value then.</source>
+        <translation>显卡已划分为 MIG 实例，驱动此时不提供数值。</translation>
+    </message>
+    <message>
+        <source>Windows manages the memory of this card and hides the value.</source>
+        <translation>这块显卡的显存由 Windows 管理，数值被隐藏。</translation>
+    </message>
+    <message>
+        <source>Card and processor share one memory.</source>
+        <translation>显卡与处理器共用内存。</translation>
+    </message>
+    <message>
+        <source>The card has fallen off the bus. A restart of the machine usually brings it back.</source>
+        <translation>显卡已从总线掉线，通常重启电脑可以恢复。</translation>
+    </message>
+    <message>
+        <source>The driver was updated while it ran. Restart the machine to load the new one.</source>
+        <translation>驱动在运行中被更新，请重启电脑以加载新驱动。</translation>
+    </message>
+    <message>
+        <source>No NVIDIA driver was found.</source>
+        <translation>没有找到 NVIDIA 驱动。</translation>
+    </message>
+    <message>
+        <source>The driver did not answer in time.</source>
+        <translation>驱动没有及时响应。</translation>
+    </message>
+    <message>
+        <source>The driver gave a value that cannot be true.</source>
+        <translation>驱动给出的数值不可能成立。</translation>
+    </message>
+    <message>
+        <source>A simulated card has no such value.</source>
+        <translation>模拟显卡没有此项。</translation>
+    </message>
+    <message>
+        <source>The driver answered with an error.</source>
+        <translation>驱动返回了错误。</translation>
+    </message>
+    <message>
+        <source>n/a · {0}</source>
+        <translation>无 · {0}</translation>
+    </message>
+</context>
+<context>
+    <name>RunForm</name>
+    <message>
+        <source>All settings</source>
+        <translation>全部设置</translation>
+    </message>
+</context>
+<context>
+    <name>RunPanel</name>
+    <message>
+        <source>Progress of the run</source>
+        <translation>训练进度</translation>
+    </message>
+</context>
+<context>
+    <name>SettingsDialog</name>
+    <message>
+        <source>Settings</source>
+        <translation>设置</translation>
+    </message>
+    <message>
+        <source>Theme</source>
+        <translation>主题</translation>
+    </message>
+    <message>
+        <source>Language</source>
+        <translation>语言</translation>
+    </message>
+    <message>
+        <source>Readings per second</source>
+        <translation>每秒读数</translation>
+    </message>
+    <message>
+        <source>Sessions are kept in</source>
+        <translation>会话保存在</translation>
+    </message>
+    <message>
+        <source>dark</source>
+        <translation>深色</translation>
+    </message>
+    <message>
+        <source>light</source>
+        <translation>浅色</translation>
+    </message>
+    <message>
+        <source>as the system</source>
+        <translation>跟随系统</translation>
+    </message>
+    <message>
+        <source>Open</source>
+        <translation>打开</translation>
+    </message>
+    <message>
+        <source>Open the folder of sessions</source>
+        <translation>打开会话文件夹</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>关闭</translation>
+    </message>
+</context>
+<context>
+    <name>SidePanel</name>
+    <message>
+        <source>Side panel</source>
+        <translation>侧栏</translation>
+    </message>
+    <message>
+        <source>OOM</source>
+        <translation>显存不足</translation>
+    </message>
+</context>
+<context>
+    <name>StatusBar</name>
+    <message>
+        <source>{0} Hz · {1} late</source>
+        <translation>{0} Hz · 迟到 {1}</translation>
+    </message>
+    <message>
+        <source>{0} samples/s</source>
+        <translation>{0} 样本/秒</translation>
+    </message>
+    <message>
+        <source>Floodmark {0} CPU</source>
+        <translation>水位线 CPU {0}</translation>
+    </message>
+    <message>
+        <source>frame {0}</source>
+        <translation>每帧 {0}</translation>
+    </message>
+    <message>
+        <source>Readings of the cards per second, and how many of all came too late.</source>
+        <translation>每秒读取显卡的次数，以及迟到的读数总数。</translation>
+    </message>
+    <message>
+        <source>What the monitor itself costs.</source>
+        <translation>监视程序自身的开销。</translation>
+    </message>
+    <message>
+        <source>Energy of the card since the session began.</source>
+        <translation>会话开始以来显卡的耗电量。</translation>
+    </message>
+    <message>
+        <source>{0} kWh</source>
+        <translation>{0} kWh</translation>
+    </message>
+</context>
+<context>
+    <name>Tank</name>
+    <message>
+        <source>VRAM, estimated</source>
+        <translation>显存（估计）</translation>
+    </message>
+    <message>
+        <source>VRAM, shared with the processor</source>
+        <translation>显存（与处理器共用）</translation>
+    </message>
+    <message>
+        <source>VRAM</source>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>Other processes</source>
+        <translation>其他进程</translation>
+    </message>
+    <message>
+        <source>CUDA context</source>
+        <translation>CUDA 上下文</translation>
+    </message>
+    <message>
+        <source>Parameters</source>
+        <translation>参数</translation>
+    </message>
+    <message>
+        <source>Gradients</source>
+        <translation>梯度</translation>
+    </message>
+    <message>
+        <source>Optimizer state</source>
+        <translation>优化器状态</translation>
+    </message>
+    <message>
+        <source>Activations</source>
+        <translation>激活</translation>
+    </message>
+    <message>
+        <source>Workspace</source>
+        <translation>工作区</translation>
+    </message>
+    <message>
+        <source>Cached, idle</source>
+        <translation>缓存（空闲）</translation>
+    </message>
+    <message>
+        <source>Model and optimizer</source>
+        <translation>模型与优化器</translation>
+    </message>
+    <message>
+        <source>Everything else</source>
+        <translation>其余</translation>
+    </message>
+    <message>
+        <source>n/a</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>brim</source>
+        <translation>容量线</translation>
+    </message>
+    <message>
+        <source>flood mark</source>
+        <translation>水位线</translation>
+    </message>
+    <message>
+        <source>free now</source>
+        <translation>当前空闲</translation>
+    </message>
+    <message>
+        <source>Before the first step we said</source>
+        <translation>首步之前的估计</translation>
+    </message>
+    <message>
+        <source>Estimated peak</source>
+        <translation>估计峰值</translation>
+    </message>
+    <message>
+        <source>Estimating…</source>
+        <translation>正在估计…</translation>
+    </message>
+    <message>
+        <source>No estimate</source>
+        <translation>没有估计</translation>
+    </message>
+    <message>
+        <source>up to {0}</source>
+        <translation>最高 {0}</translation>
+    </message>
+    <message>
+        <source>measured {0}, error {1} %</source>
+        <translation>实测 {0}，误差 {1} %</translation>
+    </message>
+    <message>
+        <source>{0} too much for this card</source>
+        <translation>超出显卡 {0}</translation>
+    </message>
+    <message>
+        <source>{0} to spare</source>
+        <translation>余量 {0}</translation>
+    </message>
+    <message>
+        <source>Largest batch that fits</source>
+        <translation>放得下的最大批量</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>No card</source>
+        <translation>没有显卡</translation>
+    </message>
+</context>
+<context>
+    <name>Verdict</name>
+    <message>
+        <source>No run. Here is the card</source>
+        <translation>尚未训练，这是您的显卡</translation>
+    </message>
+    <message>
+        <source>{0}. Its memory cannot be read.</source>
+        <translation>{0}，无法读取显存。</translation>
+    </message>
+    <message>
+        <source>{0}, {1}.</source>
+        <translation>{0}，{1}。</translation>
+    </message>
+    <message>
+        <source>{0}, {1}, of which {2} are free.</source>
+        <translation>{0}，显存 {1}，空闲 {2}。</translation>
+    </message>
+    <message>
+        <source>No card to watch: no NVIDIA driver was found</source>
+        <translation>没有可监视的显卡：没有找到 NVIDIA 驱动</translation>
+    </message>
+    <message>
+        <source>No card to watch: the driver lists none</source>
+        <translation>没有可监视的显卡：驱动没有列出显卡</translation>
+    </message>
+    <message>
+        <source>Looking for the cards of this machine</source>
+        <translation>正在查找本机的显卡</translation>
+    </message>
+    <message>
+        <source>No card to watch: {0}</source>
+        <translation>没有可监视的显卡：{0}</translation>
+    </message>
+    <message>
+        <source>Trainings run all the same, on the CPU or on a simulated card. Choose the device in the form.</source>
+        <translation>仍可在 CPU 或模拟显卡上训练，请在表单中选择设备。</translation>
+    </message>
+    <message>
+        <source>{0} no longer answers</source>
+        <translation>{0} 没有响应</translation>
+    </message>
+    <message>
+        <source>{0} The curves show a gap until it is back.</source>
+        <translation>{0}恢复之前曲线会留空。</translation>
+    </message>
+    <message>
+        <source>Estimating…</source>
+        <translation>正在估计…</translation>
+    </message>
+    <message>
+        <source>Two training steps are traced without the card.</source>
+        <translation>正在不用显卡追踪两个训练步。</translation>
+    </message>
+    <message>
+        <source>This cannot be run as it is</source>
+        <translation>按现在的设置无法训练</translation>
+    </message>
+    <message>
+        <source>Fits, {0} to spare</source>
+        <translation>放得下，余量 {0}</translation>
+    </message>
+    <message>
+        <source>Tight: fits with a probability of {0}</source>
+        <translation>勉强：放得下的概率为 {0}</translation>
+    </message>
+    <message>
+        <source>Does not fit: needs {0}, the card has {1}</source>
+        <translation>放不下：需要 {0}，显卡只有 {1}</translation>
+    </message>
+    <message>
+        <source>Whether it fits cannot be said before it runs</source>
+        <translation>运行之前无法判断是否放得下</translation>
+    </message>
+    <message>
+        <source>Parts of the model could not be traced. At least {0} of {1} are needed.</source>
+        <translation>模型有一部分无法追踪，至少需要 {1} 中的 {0}。</translation>
+    </message>
+    <message>
+        <source>Peak before the first step: {0} of {1}, {2}.</source>
+        <translation>首步之前估计峰值：{0}（共 {1}），出现在{2}。</translation>
+    </message>
+    <message>
+        <source>Not even a batch of one fits.</source>
+        <translation>批量为 1 也放不下。</translation>
+    </message>
+    <message>
+        <source>Largest batch that fits: {0}.</source>
+        <translation>放得下的最大批量：{0}。</translation>
+    </message>
+    <message>
+        <source>Preparing</source>
+        <translation>正在准备</translation>
+    </message>
+    <message>
+        <source>Reading the data of {0} and tracing the model.</source>
+        <translation>正在读取 {0} 的数据并追踪模型。</translation>
+    </message>
+    <message>
+        <source>Running. The forecast begins with the first steps</source>
+        <translation>正在训练，最初几步之后开始预测</translation>
+    </message>
+    <message>
+        <source>Running on the CPU, without a card to fill</source>
+        <translation>正在 CPU 上训练，不占用显存</translation>
+    </message>
+    <message>
+        <source>Flood mark {0} of {1}.</source>
+        <translation>水位线 {0}，容量 {1}。</translation>
+    </message>
+    <message>
+        <source>Step {0}, epoch {1} of {2}.</source>
+        <translation>第 {0} 步，第 {1} / {2} 轮。</translation>
+    </message>
+    <message>
+        <source>Paused at step {0}</source>
+        <translation>已暂停于第 {0} 步</translation>
+    </message>
+    <message>
+        <source>Resume goes on with the same next batch.</source>
+        <translation>继续时从同一个下一批次接着训练。</translation>
+    </message>
+    <message>
+        <source>{0} of the card stay occupied. Resume goes on with the same next batch.</source>
+        <translation>仍占用显存 {0}。继续时从同一个下一批次接着训练。</translation>
+    </message>
+    <message>
+        <source>Pausing</source>
+        <translation>正在暂停</translation>
+    </message>
+    <message>
+        <source>Stopping</source>
+        <translation>正在停止</translation>
+    </message>
+    <message>
+        <source>Pausing: waits for step {0}</source>
+        <translation>正在暂停：等待第 {0} 步</translation>
+    </message>
+    <message>
+        <source>Stopping: waits for step {0}</source>
+        <translation>正在停止：等待第 {0} 步</translation>
+    </message>
+    <message>
+        <source>The step under way is finished first, so that nothing is lost.</source>
+        <translation>先完成当前这一步，不丢失任何进度。</translation>
+    </message>
+    <message>
+        <source>Finished after {0}</source>
+        <translation>训练完成，用时 {0}</translation>
+    </message>
+    <message>
+        <source>Finished: {0} after {1}</source>
+        <translation>训练完成：{0}，用时 {1}</translation>
+    </message>
+    <message>
+        <source>No checkpoint was saved.</source>
+        <translation>没有保存检查点。</translation>
+    </message>
+    <message>
+        <source>Checkpoint: {0}</source>
+        <translation>检查点：{0}</translation>
+    </message>
+    <message>
+        <source>Stopped at step {0} after {1}</source>
+        <translation>已停止于第 {0} 步，用时 {1}</translation>
+    </message>
+    <message>
+        <source>The run has failed</source>
+        <translation>训练失败</translation>
+    </message>
+    <message>
+        <source>Out of memory at step {0}, {1}</source>
+        <translation>第 {0} 步{1}显存不足</translation>
+    </message>
+    <message>
+        <source>The card was full. Its memory is free again; the window goes on.</source>
+        <translation>显卡曾被占满。显存已释放，窗口照常工作。</translation>
+    </message>
+    <message>
+        <source>{0} were asked for and not there. The memory is free again; the window goes on.</source>
+        <translation>申请 {0} 时已无空间。显存已释放，窗口照常工作。</translation>
+    </message>
+    <message>
+        <source>{0}.</source>
+        <translation>{0}。</translation>
+    </message>
+    <message>
+        <source>Ignored: {0}</source>
+        <translation>已忽略：{0}</translation>
+    </message>
+</context>
+<context>
+    <name>VerdictBanner</name>
+    <message>
+        <source>Why</source>
+        <translation>原因</translation>
+    </message>
+    <message>
+        <source>Ignore</source>
+        <translation>忽略</translation>
+    </message>
+</context>
+</TS>
