@@ -13,7 +13,10 @@ from desktop_app.ui.tank_model import Level, Segment
 # Lengths of the design pictures in label lines (14 px at 11.5 px type), so that large type has room.
 _FLOOD_ZONE: Final = 1.9
 _TANK_WIDTH: Final = 120 / 14
+_TANK_SHARE: Final = 0.42  # of the whole width at most, so that the flood mark's words fit beside it
 _NARROW_TANK_WIDTH: Final = 68 / 14
+_LEAST_TANK_WIDTH: Final = 2.8
+_ROW_WIDTH: Final = 14.2  # "Other processes  317 MiB" with swatch and gaps
 _CARD_LINES: Final = 8.2
 _SMALL_CARD_LINES: Final = 3.0
 _MODEL: Final = (Segment.PARAMETERS, Segment.GRADIENTS, Segment.OPTIMIZER)
@@ -89,8 +92,7 @@ def lay_out(width: float, height: float, *, line: float, levels: tuple[Level, ..
     room = tank_height - head
     rows, density, free_height = _fitting(levels, room, line)
     overhang = 0.43 * line
-    wide = density is Density.FULL and width >= 2 * _TANK_WIDTH * line
-    tank_width = (_TANK_WIDTH if wide else _NARROW_TANK_WIDTH) * line
+    tank_width = _tank_width(width, line, density)
     tank = QRectF(overhang, top, tank_width, tank_height)
     left = tank.right() + overhang + 0.57 * line
     column = QRectF(left, title_height, max(0.0, width - left), height - title_height)
@@ -118,6 +120,13 @@ def lay_out(width: float, height: float, *, line: float, levels: tuple[Level, ..
         card=card,
         small_card=small_card,
     )
+
+
+def _tank_width(width: float, line: float, density: Density) -> float:
+    """As in the pictures where name and value lie below each other; else what the lines leave of ``width``."""
+    if density is Density.FULL:
+        return min(_TANK_WIDTH * line, _TANK_SHARE * width)
+    return min(_NARROW_TANK_WIDTH * line, max(_LEAST_TANK_WIDTH * line, width - _ROW_WIDTH * line))
 
 
 def _fitting(levels: tuple[Level, ...], room: float, line: float) -> tuple[tuple[Row, ...], Density, float]:

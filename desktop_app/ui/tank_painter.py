@@ -235,8 +235,9 @@ class TankPainter:
             return
         self._write(self._line(inner, 0.0), texts.heading(self._state))
         self._said(self._line(inner, 1.55))
-        verdict, value = texts.verdict_line(self._state), self._verdict_color()
-        self._write(self._line(inner, 3.2), verdict, self._types.body, value)
+        verdict = texts.verdict_line(self._state)
+        kind = self._types.body if self._types.body.width(verdict) <= inner.width() else self._types.label
+        self._write(self._line(inner, 3.2), verdict, kind, self._verdict_color())
         last = self._line(inner, 5.1)
         self._write(last, texts.largest_batch_value(self._state.said), self._types.figure, theme.text, align=RIGHT)
         room = self._types.figure.width(texts.largest_batch_value(self._state.said)) + line

@@ -28,7 +28,7 @@ from desktop_app.ui.theme import PANEL_RADIUS, Theme, color
 _STALE_S: Final = 0.5
 _FOCUS_MARGIN: Final = 2
 _SMALL_WIDTH: Final = 56  # label lines; narrower, the presets share one button
-_TICK_LINES: Final = 8.0  # least distance of time figures, in label lines
+_TICK_LINES: Final = 6.5  # least distance of time figures, in label lines
 _KEY_STEP: Final = 0.01  # share of the window that an arrow key moves the cursor
 _KEY_ZOOM: Final = 1.5
 _KEYBOARD_REASONS: Final = frozenset(
@@ -77,7 +77,8 @@ class ChartStack(QWidget):
             track.set_line_height(self._types.tick.height)
             self._view.add_panel(key, track.panel)
         self._view.add_panel("events", self._lane)
-        for item in (self._now_line, self._cursor_line, self._box):
+        heads = [track.panel.head_item for track in self._tracks.values()]
+        for item in (*heads, self._now_line, self._cursor_line, self._box):
             self._view.scene().addItem(item)
         self._span_bar.raise_()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -243,6 +244,9 @@ class ChartStack(QWidget):
         heights = arrange(self._view.height(), line=line, spacing=SPACING, compact=self._compact)
         self._hidden = tuple(key for key in self._tracks if key not in heights)
         self._view.set_heights(heights)
+        for track in self._tracks.values():
+            track.panel.head_item.setVisible(track.panel.isVisible())
+            track.panel.head_item.setPos(self._view.rect_of(track.panel).topLeft())
         self._span_bar.set_small(small=self.width() < _SMALL_WIDTH * line)
         self._span_bar.set_state(span_s=self.span_s, live=self.live, hidden=self._hidden)
         self._place_span_bar()
@@ -259,7 +263,7 @@ class ChartStack(QWidget):
             round(rect.right() - size.width() - inset), round(rect.top() + 0.3 * inset + 1), size.width(), size.height()
         )
         for track in self._tracks.values():
-            track.panel.head_room = size.width() if track.panel is first else 0.0
+            track.panel.head_item.set_room_taken(size.width() if track.panel is first else 0.0)
 
     def _ends(self) -> tuple[float, float]:
         """Top of the first panel and bottom of the lane, in pixels of the scene."""

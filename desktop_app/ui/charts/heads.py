@@ -8,7 +8,7 @@ from desktop_app.core.store import History
 from desktop_app.core.telemetry import Card, Reading, Reason
 from desktop_app.core.units import GIB
 from desktop_app.ui.charts import texts
-from desktop_app.ui.charts.panel import Head, Key
+from desktop_app.ui.charts.head_item import Head, Key
 from desktop_app.ui.charts.scales import scientific
 from desktop_app.ui.texts import numbers, reasons
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsSceneResizeEvent, QStyleOptionGraphicsItem, QWidget
 
 from desktop_app.ui.brush import CENTRE, LEFT, RIGHT, Typeset, write
 from desktop_app.ui.charts.curves_item import Curves
+from desktop_app.ui.charts.head_item import Head, HeadItem
 from desktop_app.ui.charts.scales import Axis
 from desktop_app.ui.theme import PANEL_RADIUS, Theme, color
 
@@ -26,16 +27,6 @@ _TIGHT_HEIGHT: Final = 5.4  # a panel lower than this many lines has the tight h
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """One entry of a head: a coloured dash and what it stands for now. ``token`` is a colour of the theme."""
-
-    text: str
-    token: str = "muted"  # noqa: S105  # a colour
-    loud: bool = False  # the text itself is in the colour: a reason, not a value
-    dash: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class SideFigure:
     """A figure at the right of the plot: of a right-hand axis or of a limit. ``y`` from 0 to 1."""
 
@@ -45,13 +36,6 @@ class SideFigure:
     strong: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    title: str = ""
-    keys: tuple[Key, ...] = ()
-    hint: str = ""  # in the middle of an empty plot
-
-
 class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
     """Draws its own card, head and figures; the curves live in a view box of their own that clips them."""
 
@@ -59,13 +43,11 @@ class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
         super().__init__()
         self._theme = theme
         self._types = types
-        self._head = Head()
         self._left = Axis(0.0, 1.0)
         self._right: tuple[SideFigure, ...] = ()
-        self._key_widths: list[float] = []
-        # Card, head and figures are kept as a picture: drawing them anew costs six times what the curves cost.
+        self.head_item = HeadItem(theme, types)  # in the scene on its own: it lies over the lines through all panels
+        # Card and figures are kept as a picture: drawing them anew costs six times what the curves cost.
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
-        self.head_room = 0.0  # pixels at the right of the head that belong to somebody else
         self.box = pg.ViewBox(parent=self, border=None, enableMouse=False, enableMenu=False, defaultPadding=0.0)
         self.box.disableAutoRange()
         self.box.setYRange(0.0, 1.0, padding=0)
@@ -78,11 +60,12 @@ class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         self.curves.set_grid_color(color(theme.grid))
+        self.head_item.set_look(theme, self._types)
         self.update()
 
     def set_types(self, types: Typeset) -> None:
         self._types = types
-        self._key_widths = []
+        self.head_item.set_look(self._theme, types)
         self._place_box()
         self.update()
 
@@ -92,13 +75,9 @@ class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
             self.box.setXRange(left, right, padding=0)
 
     def set_head(self, head: Head) -> None:
-        if head == self._head:
-            return
-        if len(head.keys) != len(self._head.keys) or head.title != self._head.title:
-            self._key_widths = []
-        redraw_all = head.hint != self._head.hint
-        self._head = head
-        self.update() if redraw_all else self.update(QRectF(0, 0, self.width(), self._head_height()))
+        if head.hint != self.head_item.head.hint:
+            self.update()
+        self.head_item.set_head(head)
 
     def set_figures(self, left: Axis, right: tuple[SideFigure, ...] = ()) -> None:
         if left != self._left or right != self._right:
@@ -107,7 +86,7 @@ class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
 
     @property
     def head(self) -> Head:
-        return self._head
+        return self.head_item.head
 
     @property
     def left_axis(self) -> Axis:
@@ -137,6 +116,7 @@ class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
         top, foot = self._head_height(), round((_TIGHT_FOOT if self._tight else _FOOT) * line)
         width = max(1.0, self.width() - left - right)
         self.box.setGeometry(QRectF(left, top, width, max(1.0, self.height() - top - foot)))
+        self.head_item.set_size(QSizeF(self.width(), top - (0 if self._tight else 0.25 * line)))
 
     @property
     def _tight(self) -> bool:
@@ -153,48 +133,11 @@ class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
         painter.setPen(QPen(color(self._theme.line), 1))
         painter.setBrush(color(self._theme.surface))
         painter.drawRoundedRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1), PANEL_RADIUS, PANEL_RADIUS)
-        self._paint_head(painter)
-        if self._head.hint:
-            hint = self._head.hint
+        hint = self.head_item.head.hint
+        if hint:
             write(painter, self.plot, hint, self._types.label, color(self._theme.muted), align=CENTRE)
         else:
             self._paint_figures(painter)
-
-    def _paint_head(self, painter: QPainter) -> None:
-        line, types = self._types.line, self._types
-        height = self._head_height() - (0 if self._tight else 0.25 * line)
-        left = 1.1 * line
-        right = self.width() - 1.1 * line - self.head_room
-        title = types.title
-        write(painter, QRectF(left, 0, right - left, height), self._head.title, title, color(self._theme.text))
-        x = left + title.width(self._head.title) + 1.3 * line
-        for index, key in enumerate(self._head.keys):
-            width = self._key_width(index, key)
-            if x + width > right + 0.5:
-                break  # what does not fit is left out whole: half a number is a wrong number
-            self._paint_key(painter, QRectF(x, 0, width, height), key)
-            x += width + 1.3 * line
-
-    def _key_width(self, index: int, key: Key) -> float:
-        """Its widest so far, so that entries do not move as digits change."""
-        dash = 1.15 * self._types.line if key.dash else 0.0
-        width = dash + self._types.label.width(key.text)
-        if index >= len(self._key_widths):
-            self._key_widths.append(width)
-        self._key_widths[index] = max(self._key_widths[index], width)
-        return self._key_widths[index]
-
-    def _paint_key(self, painter: QPainter, rect: QRectF, key: Key) -> None:
-        line = self._types.line
-        value = color(getattr(self._theme, key.token))
-        if key.dash:
-            dash = QRectF(rect.left(), round(rect.center().y() - 1), round(0.75 * line), 3)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(value)
-            painter.drawRoundedRect(dash, 1, 1)
-            rect = rect.adjusted(1.15 * line, 0, 0, 0)
-        text_color = value if key.loud else color(self._theme.muted)
-        write(painter, rect.adjusted(0, 0, 2, 0), key.text, self._types.label, text_color)
 
     def _paint_figures(self, painter: QPainter) -> None:
         plot, line = self.plot, self._types.line
@@ -205,6 +148,7 @@ class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
             y = max(highest, plot.bottom() - self._left.share(value) * plot.height())
             rect = QRectF(0.3 * line, y - line, plot.left() - 0.9 * line, 2 * line)
             write(painter, rect, text, self._types.tick, faint, align=RIGHT)
+        highest = plot.top() + 0.4 * line  # the presets hang a little into the first panel
         for figure in self._right:
             y = max(highest, plot.bottom() - figure.y * plot.height())
             kind = self._types.tick_bold if figure.strong else self._types.tick
