@@ -1,0 +1,63 @@
+"""Take the pictures of the README and of the states that must look good, for a person to look at.
+
+    python packaging/screenshots.py [FOLDER]
+
+Without a folder: docs/images, only the pictures of the README. With one: every scenario, theme, language and size.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Late enough for a forecast with some history, early enough that memory has not run out (it does after 40 s).
+LEAK_SECONDS = "28"
+README = (
+    ("dashboard-dark", "leak", LEAK_SECONDS, ("--theme", "dark", "--size", "1440x900")),
+    ("dashboard-light", "leak", LEAK_SECONDS, ("--theme", "light", "--size", "1440x900")),
+    ("dashboard-zh", "leak", LEAK_SECONDS, ("--theme", "dark", "--size", "1440x900", "--lang", "zh_CN")),
+)
+SECONDS = {"cats-dogs": "30", "leak": "60", "first-step": "30", "too-big": "30"}
+
+
+def every_state() -> list[tuple[str, str, str, tuple[str, ...]]]:
+    """Scenario by theme, language and size."""
+    return [
+        (
+            f"{scenario}-{theme}-{language}-{size}",
+            scenario,
+            seconds,
+            ("--theme", theme, "--lang", language, "--size", size),
+        )
+        for scenario, seconds in SECONDS.items()
+        for theme in ("dark", "light")
+        for language in ("en", "zh_CN")
+        for size in ("1440x900", "1024x640")
+    ]
+
+
+def main() -> int:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = every_state() if len(sys.argv) > 1 else README
+    with tempfile.TemporaryDirectory() as data:
+        environment = {**os.environ, "FLOODMARK_DATA": data, "QT_QPA_PLATFORM": "offscreen"}
+        for name, scenario, seconds, options in pictures:
+            target = folder / f"{name}.png"
+            target.unlink(missing_ok=True)
+            command = [sys.executable, "-m", "desktop_app", "demo", scenario, "--for", seconds, "--screenshot", target]
+            done = subprocess.run([*command, *options], cwd=ROOT, env=environment, check=False)
+            print(
+                f"{target.name}: exit code {done.returncode}, {target.stat().st_size if target.exists() else 0} bytes"
+            )
+            if not target.exists():
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
