@@ -16,6 +16,7 @@ from desktop_app.core.steps import RunState
 from desktop_app.core.units import format_bytes
 from desktop_app.launch import Job, Launch
 from desktop_app.services import report as reports
+from desktop_app.services.card_source import machine_cards
 from desktop_app.services.scenarios import Scenario, check_memory, find_scenario
 from desktop_app.services.session import DEFAULT_HZ, Session
 from desktop_app.telemetry.selection import open_backend
@@ -23,6 +24,7 @@ from desktop_app.training.config import load_config
 
 if TYPE_CHECKING:
     from desktop_app.core.telemetry import Card
+    from desktop_app.telemetry.backend import Backend
 
 _log = logging.getLogger(__name__)
 
@@ -65,22 +67,33 @@ def diagnose(*, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ) -> Session:
+def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must_train: bool = False) -> Session:
     """A session on the named card (simulated), on the machine's own, or on the default simulated one.
 
-    ``NoSuchDeviceError`` for a name that is not in the catalogue. The driver itself is asked later, by the sampler.
+    ``must_train``: pass over cards that the installed torch cannot use. ``NoSuchDeviceError`` for a name that is not in
+    the catalogue. The driver itself is asked later, by the sampler: it can block for seconds.
     """
     from desktop_app.services.trainer import estimate_request, train_order
 
     clock, load = SessionClock(), CardLoad()
-    backend = open_backend(card_name, load=load, clock=clock)
-    return Session(
+    backend: Backend
+    if card_name is not None:
+        backend = open_backend(card_name, load=load, clock=clock)
+    else:
+        backend = machine_cards(
+            load=load,
+            clock=clock,
+            must_train=must_train,
+            on_simulated=lambda line: session.add_notice("telemetry.simulated", line, level="info"),
+        )
+    session = Session(
         clock=clock,
         backend=backend,
         compute_estimate=estimate_request,
         train=functools.partial(train_order, clock=clock, load=load),
         sampling_hz=sampling_hz,
     )
+    return session
 
 
 def _run(job: Job, card_name: str | None, launch: Launch) -> int:

@@ -191,11 +191,13 @@ def _ask(question: str) -> dict[str, Any]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"error": f"could not be asked: {error}"}
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()
-        return {"error": last[-1] if last else f"ended with code {done.returncode}"}
-    answer = json.loads(done.stdout.strip().splitlines()[-1])
-    return dict(answer)
+    if done.returncode == 0:
+        try:
+            return dict(json.loads(done.stdout.strip().splitlines()[-1]))
+        except (IndexError, TypeError, ValueError):
+            return {"error": "gave an answer that cannot be read"}
+    last = done.stderr.strip().splitlines()
+    return {"error": last[-1] if last else f"ended with code {done.returncode}"}
 
 
 def _version(package: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from desktop_app.core.errors import FloodmarkError
@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EstimateRequest:
+    """What to estimate on what. ``others_bytes``: what other processes hold on the card."""
+
     config: RunConfig
     card: Card
     others_bytes: int
@@ -39,6 +41,7 @@ class Estimator:
         self._compute = compute
         self._condition = threading.Condition()
         self._waiting: EstimateRequest | None = None
+        self._newest: EstimateRequest | None = None
         self._ending = False
         self._thread: threading.Thread | None = None
         self.status: Cell[EstimateStatus] = Cell(EstimateStatus(EstimateState.NONE))
@@ -48,7 +51,7 @@ class Estimator:
         with self._condition:
             if self._ending:
                 return
-            self._waiting = request
+            self._waiting = self._newest = request
             known = self.status.get()
             self.status.set(EstimateStatus(EstimateState.WORKING, known.estimate, request.config))
             if self._thread is None:
@@ -56,11 +59,42 @@ class Estimator:
                 self._thread.start()
             self._condition.notify_all()
 
-    def wait_for(self, config: RunConfig, *, timeout_s: float) -> EstimateStatus:
-        """The answer for ``config``; blocks up to ``timeout_s``. For the trainer's thread, never for the window's."""
+    def refuse(self, config: RunConfig, error: FloodmarkError) -> None:
+        """There is nothing to estimate ``config`` on: the reason is the answer."""
         with self._condition:
-            self._condition.wait_for(lambda: self._has_answer(config), timeout_s)
+            self._waiting = self._newest = None
+            self.status.set(EstimateStatus(EstimateState.FAILED, None, config, error.code, error.message))
+            self._condition.notify_all()
+
+    def knows(self, config: RunConfig, card: Card) -> bool:
+        """This run on this card was asked for last, and has an answer or will have one."""
+        with self._condition:
+            newest, state = self._newest, self.status.get().state
+            asked = newest is not None and newest.config == config and newest.card == card
+            return asked and state is not EstimateState.FAILED
+
+    def wait_for(
+        self, config: RunConfig, *, timeout_s: float, unless: Callable[[], bool] = lambda: False
+    ) -> EstimateStatus:
+        """The answer for ``config``, or the status at once when it was not asked for or a newer request has come.
+
+        Blocks up to ``timeout_s``, or until ``unless()`` after a ``wake``. For the trainer's thread, never for the
+        window's.
+        """
+
+        def is_over() -> bool:
+            status = self.status.get()
+            waited_for = status.state is EstimateState.WORKING and status.config == config
+            return not waited_for or self._ending or unless()
+
+        with self._condition:
+            self._condition.wait_for(is_over, timeout_s)
             return self.status.get()
+
+    def wake(self) -> None:
+        """Have those who wait look at their ``unless`` again."""
+        with self._condition:
+            self._condition.notify_all()
 
     def stop(self, timeout_s: float = 2.0) -> bool:
         """A trace under way is given up with the process: the thread is a daemon."""
@@ -70,10 +104,6 @@ class Estimator:
         if self._thread is not None:
             self._thread.join(timeout_s)
         return self._thread is None or not self._thread.is_alive()
-
-    def _has_answer(self, config: RunConfig) -> bool:
-        status = self.status.get()
-        return self._ending or (status.config == config and status.state is not EstimateState.WORKING)
 
     def _run(self) -> None:
         while True:
@@ -87,15 +117,21 @@ class Estimator:
 
     def _answer(self, request: EstimateRequest) -> None:
         """The verdict first, at once; what would help after it, unless a newer request has come."""
-        for with_levers in (False, True) if request.with_levers else (False,):
-            status = self._try(EstimateRequest(request.config, request.card, request.others_bytes, with_levers))
-            with self._condition:
-                if self._waiting is not None or self._ending:
-                    return
-                self.status.set(status)
-                self._condition.notify_all()
-            if status.state is EstimateState.FAILED:
-                return
+        first = self._try(replace(request, with_levers=False))
+        if not self._tell(first, request) or not request.with_levers or first.state is EstimateState.FAILED:
+            return
+        second = self._try(request)
+        if second.state is EstimateState.READY:
+            self._tell(second, request)
+
+    def _tell(self, status: EstimateStatus, request: EstimateRequest) -> bool:
+        """False when nobody wants it any more."""
+        with self._condition:
+            if self._newest is not request or self._ending:
+                return False
+            self.status.set(status)
+            self._condition.notify_all()
+            return True
 
     def _try(self, request: EstimateRequest) -> EstimateStatus:
         try:
@@ -103,5 +139,6 @@ class Estimator:
         except FloodmarkError as error:
             return EstimateStatus(EstimateState.FAILED, None, request.config, error.code, error.message)
         except Exception as error:  # the thread must outlive a model that cannot be traced
-            _log.exception("The estimate failed")
-            return EstimateStatus(EstimateState.FAILED, None, request.config, _UNEXPECTED, str(error) or repr(error))
+            _log.warning("The estimate failed", exc_info=error)
+            line = " ".join(str(error).split()) or type(error).__name__
+            return EstimateStatus(EstimateState.FAILED, None, request.config, _UNEXPECTED, line)

@@ -20,7 +20,11 @@ LEAST_FREE_BYTES: Final = 64 * 1024**2
 def data_folder() -> Path:
     """``$FLOODMARK_DATA``, else the platform's folder for user data."""
     chosen = os.environ.get(DATA_VARIABLE)
-    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_data_dir("floodmark", appauthor=False))
+    return (
+        Path(chosen).expanduser().absolute()
+        if chosen
+        else Path(platformdirs.user_data_dir("floodmark", appauthor=False))
+    )
 
 
 def sessions_folder() -> Path:
@@ -34,6 +38,7 @@ def writable_problem(folder: Path) -> FloodmarkError | None:
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"\0" * 4096)
             probe.flush()
+        free_bytes = shutil.disk_usage(folder).free
     except OSError as error:
         return FloodmarkError(
             "data_folder.unwritable",
@@ -41,7 +46,6 @@ def writable_problem(folder: Path) -> FloodmarkError | None:
             f"Set {DATA_VARIABLE} to a folder you can write to.",
             params={"folder": str(folder), "detail": error.strerror or str(error)},
         )
-    free_bytes = shutil.disk_usage(folder).free
     if free_bytes < LEAST_FREE_BYTES:
         return FloodmarkError(
             "data_folder.full",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from desktop_app.services.session import Session
 
 SCHEMA: Final = 1
+# By the first part of an error's code.
+_EXIT_CODES: Final = {"config": ExitCode.USAGE, "data": ExitCode.USAGE, "device": ExitCode.NO_DEVICE}
 
 
 def make_report(session: Session, *, scenario: str | None) -> dict[str, Any]:
@@ -58,12 +60,13 @@ def write_report(report: Mapping[str, Any], path: Path) -> None:
 
 
 def exit_code(status: RunStatus) -> ExitCode:
-    """0 done (also when stopped on request), 3 out of memory, 1 failed, 2 a configuration that cannot run."""
+    """0 done (also when stopped on request), 3 out of memory, 2 a configuration or data that cannot be run, 4 no such
+    device, 1 failed in any other way."""
     if status.state is RunState.OUT_OF_MEMORY:
         return ExitCode.OUT_OF_MEMORY
     if status.state is RunState.FAILED:
-        wrong_input = (status.error_code or "").startswith(("config.", "data."))
-        return ExitCode.USAGE if wrong_input else ExitCode.RUN_FAILED
+        room, _, _ = (status.error_code or "").partition(".")
+        return _EXIT_CODES.get(room, ExitCode.RUN_FAILED)
     return ExitCode.DONE
 
 
@@ -92,7 +95,7 @@ def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
         "live_peak_bytes": asdict(estimate.live_peak_bytes),
         "reserved_peak_bytes": asdict(estimate.reserved_peak_bytes),
         "capacity_bytes": estimate.capacity_bytes,
-        "fits_probability": round(estimate.fits_probability, 4),
+        "fits_probability": _plain(estimate.fits_probability),
         "verdict": estimate.verdict.value,
         "batch_size": estimate.batch_size,
         "largest_batch": estimate.largest_batch,

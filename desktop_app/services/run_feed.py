@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from pathlib import Path
+from typing import Protocol
 
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.steps import (
@@ -12,16 +12,11 @@ from desktop_app.core.steps import (
     VALIDATION_COLUMNS,
     MemoryStats,
     PhaseSample,
-    RunState,
     RunStatus,
     StepSample,
     ValidationSample,
 )
 from desktop_app.core.store import Cell, Store
-
-_log = logging.getLogger(__name__)
-
-_NAN: Final = float("nan")
 
 
 class StepListener(Protocol):
@@ -39,32 +34,24 @@ class RunFeed:
         store: Store,
         events: EventQueue,
         *,
-        run: Cell[RunStatus],
         memory: Cell[MemoryStats | None],
         listener: StepListener | None,
-        complete_status: Callable[[RunStatus], RunStatus],
+        publish: Callable[[RunStatus], None],
+        on_checkpoint: Callable[[Path, int, int], None],
     ) -> None:
+        """``publish`` gets every status, ``on_checkpoint`` each checkpoint's path, step and epoch."""
         self._steps = store.declare("steps", STEP_COLUMNS)
         self._validation = store.declare("validation", VALIDATION_COLUMNS)
         self._events = events
-        self._run = run
         self._memory = memory
         self._listener = listener
-        self._complete_status = complete_status
-        self._state: RunState | None = None
+        self._publish = publish
+        self._on_checkpoint = on_checkpoint
         self._epoch = 0
         self._retries = 0
 
     def on_status(self, status: RunStatus) -> None:
-        self._run.set(self._complete_status(status))
-        if status.state is self._state:
-            return
-        self._state = status.state
-        _log.info("Run %s: %s at step %d", status.run_name, status.state.value, status.step)
-
-    def completed(self, status: RunStatus) -> RunStatus:
-        """The status with what the trainer does not know."""
-        return self._complete_status(status)
+        self._publish(status)
 
     def on_step(self, sample: StepSample) -> None:
         self._steps.append(sample.t_s, _step_row(sample))
@@ -88,6 +75,9 @@ class RunFeed:
 
     def on_event(self, event: Event) -> None:
         self._events.post(event)
+        if event.code == "checkpoint.saved":
+            step = event.params.get("step")
+            self._on_checkpoint(Path(str(event.params["path"])), step if isinstance(step, int) else 0, self._epoch)
 
     def _note_retries(self, sample: StepSample) -> None:
         """The first retry is the allocator's own last warning before an out-of-memory error."""
@@ -107,13 +97,12 @@ class RunFeed:
         self._events.post(Event(t_s=t_s, kind=kind, level=level, code=code, params=params))
 
 
-def _step_row(sample: StepSample) -> tuple[float, ...]:
-    """One row in the order of ``STEP_COLUMNS``."""
+def _step_row(sample: StepSample) -> tuple[float | None, ...]:
+    """One row in the order of ``STEP_COLUMNS``; ``None`` where this step did not measure."""
     memory = sample.memory
-    allocator = (
-        (_NAN,) * 6
-        if memory is None
-        else (
+    allocator: tuple[int | None, ...] = (None,) * 6
+    if memory is not None:
+        allocator = (
             memory.live_bytes,
             memory.live_peak_bytes,
             memory.reserved_bytes,
@@ -121,20 +110,15 @@ def _step_row(sample: StepSample) -> tuple[float, ...]:
             memory.idle_split_bytes,
             memory.alloc_retries,
         )
-    )
     return (
         sample.step,
         sample.epoch,
-        _known(sample.loss),
-        _known(sample.train_accuracy),
+        sample.loss,
+        sample.train_accuracy,
         sample.learning_rate,
-        _known(sample.grad_norm),
+        sample.grad_norm,
         sample.samples_per_s,
         sample.step_s,
         sample.batch_samples,
         *allocator,
     )
-
-
-def _known(value: float | None) -> float:
-    return _NAN if value is None else value

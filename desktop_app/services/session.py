@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import sys
 import threading
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +21,18 @@ from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import Card, ProcessSample, Reading, SelfCost
 from desktop_app.services.alert_desk import AlertDesk
+from desktop_app.services.card_choice import check_trainable, choose_card
+from desktop_app.services.card_use import CardUse
 from desktop_app.services.estimator import Compute, EstimateRequest, Estimator
 from desktop_app.services.facade import EstimateStatus, Notice, ResumeOffer, TelemetryStatus
+from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.locations import sessions_folder
+from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.own_cost import OwnCost
 from desktop_app.services.run_desk import RunDesk, RunOrder, TrainerFactory
+from desktop_app.services.run_records import RunRecords
 from desktop_app.services.scenarios import Scenario
-from desktop_app.services.session_folder import SessionFolder, find_resume_offer, mark_ended
+from desktop_app.services.session_folder import SessionFolder, find_resume_offer
 from desktop_app.services.telemetry_feed import TelemetryFeed
 from desktop_app.telemetry.backend import Backend
 from desktop_app.telemetry.sampler import Sampler
@@ -53,81 +62,60 @@ class Session:
         self.store.declare("validation", VALIDATION_COLUMNS)
         self.events = EventQueue()
         self._own = OwnCost()
-        self._cards_known = threading.Event()
+        self._watching = threading.Event()
+        self._board = NoticeBoard()
         self._feed = TelemetryFeed(
             self.store, self.events, on_cards_known=self._on_cards_known, on_second=self._on_second
         )
+        self._sampler = Sampler(backend, clock, sink=self._feed, interval_s=1.0 / sampling_hz)
+        self._use = CardUse()
         self._desk = AlertDesk(self.events)
         self._estimator = Estimator(compute_estimate)
-        self._sampling_hz = sampling_hz
-        self._sampler = Sampler(backend, clock, sink=self._feed, interval_s=1.0 / sampling_hz)
+        self._forecasts = ForecastFeed(self.store)
+        self._records = RunRecords(
+            clock=clock, store=self.store, events=self.events, on_trouble=self._on_recorder_trouble
+        )
         self._runs = RunDesk(
             clock=clock,
             store=self.store,
             events=self.events,
             desk=self._desk,
             estimator=self._estimator,
+            records=self._records,
+            forecasts=self._forecasts,
+            use=self._use,
             train=train,
-            others_bytes=self.others_bytes,
-            on_recorder_trouble=self._on_recorder_trouble,
         )
+        self._stages = ClosingStages()
+        for name, end, patience_s in (
+            ("recorder", self._records.close, 2.5),
+            ("estimator", self._estimator.stop, 0.5),  # a trace under way ends with the process
+            ("sampler", self._sampler.stop, 2.0),
+            ("trainer", self._stop_trainer, 4.0),
+        ):
+            self._stages.register(name, functools.partial(_end_in_time, end, patience_s), timeout_s=patience_s + 0.2)
+
+        # What a window reads.
+        self.cards: Cell[tuple[Card, ...]] = self._feed.cards
+        self.readings: Cell[Mapping[str, Mapping[str, Reading]]] = self._feed.readings
+        self.processes: Cell[Mapping[str, tuple[ProcessSample, ...]]] = self._feed.processes
+        self.telemetry: Cell[TelemetryStatus] = self._feed.status
+        self.run: Cell[RunStatus] = self._runs.run
+        self.memory: Cell[MemoryStats | None] = self._runs.memory
+        self.estimate: Cell[EstimateStatus] = self._estimator.status
+        self.forecast: Cell[Forecast | None] = self._forecasts.newest
+        self.alerts: Cell[tuple[Alert, ...]] = self._desk.alerts
+        self.ignored_alerts: Cell[frozenset[int]] = self._desk.ignored
+        self.notices: Cell[tuple[Notice, ...]] = self._board.notices
         self.card_uuid: Cell[str | None] = Cell(None)
         self.run_config: Cell[RunConfig] = Cell(RunConfig())
         self.cost: Cell[SelfCost] = Cell(SelfCost(None, None, sampling_hz, 0, 0))
-        self.notices: Cell[tuple[Notice, ...]] = Cell(())
         self.resume_offer: Cell[ResumeOffer | None] = Cell(None)
-        self._stages = ClosingStages()
-        self._stages.register("recorder", self._runs.close_recorder, timeout_s=6.0)
-        self._stages.register("estimator", self._estimator.stop, timeout_s=2.5)
-        self._stages.register("sampler", self._sampler.stop, timeout_s=2.5)
-        self._stages.register("trainer", self._stop_and_wait, timeout_s=8.0)
-
-    # What a window reads.
-
-    @property
-    def cards(self) -> Cell[tuple[Card, ...]]:
-        return self._feed.cards
-
-    @property
-    def readings(self) -> Cell[Mapping[str, Mapping[str, Reading]]]:
-        return self._feed.readings
-
-    @property
-    def processes(self) -> Cell[Mapping[str, tuple[ProcessSample, ...]]]:
-        return self._feed.processes
-
-    @property
-    def telemetry(self) -> Cell[TelemetryStatus]:
-        return self._feed.status
-
-    @property
-    def run(self) -> Cell[RunStatus]:
-        return self._runs.run
-
-    @property
-    def memory(self) -> Cell[MemoryStats | None]:
-        return self._runs.memory
-
-    @property
-    def estimate(self) -> Cell[EstimateStatus]:
-        return self._estimator.status
-
-    @property
-    def forecast(self) -> Cell[Forecast | None]:
-        return self._runs.forecast
-
-    @property
-    def alerts(self) -> Cell[tuple[Alert, ...]]:
-        return self._desk.alerts
-
-    @property
-    def ignored_alerts(self) -> Cell[frozenset[int]]:
-        return self._desk.ignored
 
     @property
     def folder(self) -> SessionFolder | None:
-        """Where the active or last run is recorded."""
-        return self._runs.folder
+        """Where the active or last run is recorded; ``None`` when there was none or it could not be made."""
+        return self._records.folder
 
     # What a window does.
 
@@ -136,10 +124,13 @@ class Session:
         self._sampler.start()
 
     def request_estimate(self, config: RunConfig) -> None:
-        card = self.card_for(config)
-        if card is None or card.capacity_bytes is None:
+        try:
+            card = self.card_for(config)
+        except FloodmarkError as error:
+            self._estimator.refuse(config, error)
             return
-        self._estimator.request(EstimateRequest(config, card, self.others_bytes()))
+        if card is not None and card.capacity_bytes is not None:
+            self._estimator.request(EstimateRequest(config, card, self._use.others_bytes))
 
     def start(
         self,
@@ -154,11 +145,16 @@ class Session:
             return
         self.run_config.set(config)
         self.resume_offer.set(None)
-        known = self._estimator.status.get()
-        if known.config != config or known.estimate is None:
+        order = RunOrder(config, None, resume_from=resume_from, fault=fault, scenario=scenario)
+        try:
+            card = self.card_for(config)
+            check_trainable(card)
+        except FloodmarkError as error:
+            self._runs.refuse(order, error)
+            return
+        if card is None or not self._estimator.knows(config, card):
             self.request_estimate(config)
-        order = RunOrder(config, self.card_for(config), resume_from=resume_from, fault=fault, scenario=scenario)
-        self._runs.start(order)
+        self._runs.start(replace(order, card=card))
 
     def start_scenario(self, config: RunConfig, *, scenario: Scenario | None, resume_from: Path | None = None) -> None:
         """Start what a command asked for: a demonstration, or with ``scenario`` None a plain run."""
@@ -195,19 +191,15 @@ class Session:
         offer = self.resume_offer.get()
         if offer is None:
             return
-        folder = SessionFolder(offer.session_path)
-        try:
-            config = load_config(folder.config_path)
-        except FloodmarkError as error:
-            self._notice("resume.failed", error.message)
-            return
-        self._set_offer_aside(offer, "resumed")
-        self.start(config, resume_from=offer.checkpoint_path)
+        self.resume_offer.set(None)
+        threading.Thread(target=self._take_up, args=(offer,), name="offer", daemon=True).start()
 
     def dismiss_resume_offer(self) -> None:
+        """The run of the offer is left as it is, and not offered again."""
         offer = self.resume_offer.get()
         if offer is not None:
-            self._set_offer_aside(offer, "abandoned")
+            self.resume_offer.set(None)
+            threading.Thread(target=_abandon, args=(offer,), name="offer", daemon=True).start()
 
     def select_card(self, uuid: str) -> None:
         """The card that the next run uses and the window shows; not while a run is active."""
@@ -215,7 +207,6 @@ class Session:
             self.card_uuid.set(uuid)
 
     def set_sampling_hz(self, hz: float) -> None:
-        self._sampling_hz = hz
         self._sampler.set_interval(1.0 / hz)
 
     def note_frame(self, seconds: float) -> None:
@@ -224,8 +215,8 @@ class Session:
     # What the command line asks.
 
     def wait_for_cards(self, *, timeout_s: float) -> Card | None:
-        """Block until the first card is known, for headless programs."""
-        self._cards_known.wait(timeout_s)
+        """Block until cards and host were read once, for headless programs; ``None`` when no card has answered."""
+        self._watching.wait(timeout_s)
         return self.selected_card()
 
     def wait_for_run(self, timeout_s: float | None = None) -> bool:
@@ -245,81 +236,97 @@ class Session:
         return next((card for card in cards if card.uuid == uuid), cards[0] if cards else None)
 
     def card_for(self, config: RunConfig) -> Card | None:
-        """The card of a run; ``None`` for one on the CPU."""
-        return None if config.device == "cpu" else self.selected_card()
-
-    def others_bytes(self) -> int:
-        """What other processes hold on the card now: what is used less what this run holds."""
-        card = self.selected_card()
-        used = self.readings.get().get(card.uuid, {}).get("memory_used_bytes") if card is not None else None
-        if used is None or used.value is None:
-            return 0
-        memory = self.memory.get()
-        own = 0 if memory is None else memory.reserved_bytes + memory.outside_bytes
-        return max(0, int(used.value) - own)
+        """The card of a run; ``None`` for one on the CPU. ``NoSuchDeviceError`` when there is none that suits it."""
+        return choose_card(config.device, self.cards.get(), self.selected_card())
 
     def raised_alerts(self) -> tuple[Alert, ...]:
         return self._desk.raised()
 
     def forecast_at(self, step: int) -> float | None:
         """Steps to exhaustion as forecast after ``step``; ``None`` when quiet or no longer kept."""
-        rows = self.store.history("forecast").tail(32768, ("step", "eta_steps"))
-        found = [eta for known, eta in zip(*rows.values.tolist(), strict=True) if known == step]
-        return found[-1] if found else None
+        return self._forecasts.eta_steps_after(step)
+
+    def add_notice(self, code: str, message: str, *, level: str = "warning") -> None:
+        """A condition of the program that the window shows until it is over."""
+        self._board.put(code, message, level=level)
 
     def close(self) -> tuple[StageResult, ...]:
-        """End everything in order: trainer, sampler, estimator, recorder. Blocks for 20 s at most; idempotent."""
+        """End everything in order: trainer, sampler, estimator, recorder. Blocks for ten seconds at most; idempotent.
+
+        A trainer that does not stop leaves a folder that can be resumed.
+        """
         return self._stages.close_all()
 
     def _on_cards_known(self) -> None:
         if self.card_uuid.get() is None:
             self.card_uuid.set(self.cards.get()[0].uuid)
-        self._cards_known.set()
 
     def _on_second(self) -> None:
-        """Once a second, after the host was read. Runs in: sampler thread."""
+        """Once a second, after cards and host were read. Runs in: sampler thread."""
         rss = self._feed.host.get().get("own_rss_bytes")
-        cost = self._sampler.cost()
         self.cost.set(
-            SelfCost(
+            replace(
+                self._sampler.cost(),
                 cpu_percent=self._own.cpu_percent(),
                 rss_bytes=None if rss is None or rss.value is None else int(rss.value),
-                sampling_hz=cost.sampling_hz,
-                samples=cost.samples,
-                late=cost.late,
-                tick_p95_ms=cost.tick_p95_ms,
             )
         )
-        self._runs.set_others(self.others_bytes())
+        self._observe_use()
+        if self.is_watching():
+            self._watching.set()
 
-    def _stop_and_wait(self) -> None:
+    def _observe_use(self) -> None:
+        card = self.selected_card()
+        if card is None:
+            return
+        used = self.readings.get().get(card.uuid, {}).get("memory_used_bytes")
+        training = self.run.get().state.active
+        self._use.observe(
+            card.uuid,
+            used_bytes=None if used is None or used.value is None else int(used.value),
+            processes=self.processes.get().get(card.uuid, ()),
+            memory=self.memory.get() if training else None,
+            training=training,
+        )
+        self._runs.tell_forecaster()
+
+    def _stop_trainer(self, timeout_s: float) -> bool:
         self._runs.stop(save=True)
-        if not self._runs.wait(7.5):
-            _log.error("The trainer did not stop in time; its last checkpoint stays")
+        stopped = self._runs.wait(timeout_s)
+        if not stopped:
+            _log.error("The trainer does not stop; its last checkpoint stays. Where the threads are:\n%s", _stacks())
+        return stopped
 
     def _on_recorder_trouble(self, text: str | None) -> None:
         if text is None:
-            self.notices.set(tuple(notice for notice in self.notices.get() if notice.code != _RECORDER_NOTICE))
+            self._board.take_down(_RECORDER_NOTICE)
         else:
-            self._notice(_RECORDER_NOTICE, text, level="error")
+            self._board.put(_RECORDER_NOTICE, text, level="error")
 
-    def add_notice(self, code: str, message: str, *, level: str = "warning") -> None:
-        """A condition of the program that the window shows until it is over."""
-        self._notice(code, message, level=level)
-
-    def _notice(self, code: str, message: str, *, level: str = "warning") -> None:
-        others = tuple(notice for notice in self.notices.get() if notice.code != code)
-        self.notices.set((*others, Notice(code, message, level)))
-
-    def _set_offer_aside(self, offer: ResumeOffer, state: str) -> None:
-        """The disk is written by a short thread: this may be the window's."""
-        self.resume_offer.set(None)
-        folder = SessionFolder(offer.session_path)
-        threading.Thread(target=_mark, args=(folder, state), name="offer", daemon=True).start()
+    def _take_up(self, offer: ResumeOffer) -> None:
+        """Runs in: a short thread of its own, because it reads the disk."""
+        try:
+            config = load_config(SessionFolder(offer.session_path).config_path)
+        except FloodmarkError as error:
+            self.add_notice("resume.failed", error.message, level="error")
+            return
+        self.start(config, resume_from=offer.checkpoint_path)
 
 
-def _mark(folder: SessionFolder, state: str) -> None:
+def _end_in_time(end: Callable[[float], bool], patience_s: float) -> None:
+    if not end(patience_s):
+        raise TimeoutError(f"it did not end within {patience_s:.1f} s, or not cleanly")
+
+
+def _stacks() -> str:
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    frames = sys._current_frames()  # noqa: SLF001 - faulthandler writes to file descriptors only
+    return "\n".join(f"{names.get(i, i)}:\n{''.join(traceback.format_stack(frame))}" for i, frame in frames.items())
+
+
+def _abandon(offer: ResumeOffer) -> None:
+    """Runs in: a short thread of its own, because it writes to the disk."""
     try:
-        mark_ended(folder, state=state)
+        SessionFolder(offer.session_path).mark_ended(state="abandoned")
     except OSError as error:
-        _log.warning("Cannot mark %s as %s: %s", folder.path, state, error)
+        _log.warning("Cannot mark %s as abandoned: %s", offer.session_path, error)

@@ -18,6 +18,7 @@ import filelock
 
 from desktop_app import __version__
 from desktop_app.services.facade import ResumeOffer
+from desktop_app.training.checkpoints import FILE_NAME
 
 _log = logging.getLogger(__name__)
 
@@ -28,8 +29,17 @@ _PACKAGES: Final = ("torch", "PySide6-Essentials", "pyqtgraph", "numpy", "nvidia
 
 
 @dataclass(frozen=True, slots=True)
+class SavedPoint:
+    """The newest checkpoint of a run. ``step`` and ``epoch`` are 0 where the facts do not say."""
+
+    path: Path
+    step: int = 0
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SessionFolder:
-    """Paths of one session. The lock is held by the program that writes it and is freed even by ``kill -9``."""
+    """Paths and facts of one session."""
 
     path: Path
 
@@ -50,13 +60,24 @@ class SessionFolder:
         return self.path / "checkpoints"
 
     def lock(self) -> filelock.BaseFileLock:
-        return filelock.FileLock(self.path / "session.lock", blocking=False)
+        """Held by the program that writes the session, and freed even by ``kill -9``. Any thread may release it."""
+        return filelock.FileLock(self.path / "session.lock", blocking=False, thread_local=False)
+
+    def is_being_written(self) -> bool:
+        """Some program holds the lock, or nobody may take it."""
+        lock = self.lock()
+        try:
+            lock.acquire()
+        except (filelock.Timeout, OSError, NotImplementedError):
+            return True
+        lock.release()
+        return False
 
     def read_facts(self) -> dict[str, Any]:
         """The content of ``session.json``; empty when it is missing or damaged."""
         try:
             facts = json.loads(self.facts_path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             _log.warning("Ignoring %s: %s", self.facts_path, error)
             return {}
         return facts if isinstance(facts, dict) else {}
@@ -70,16 +91,27 @@ class SessionFolder:
             os.fsync(file.fileno())
         draft.replace(self.facts_path)
 
-    def newest_checkpoint(self) -> Path | None:
-        try:
-            checkpoints = [path for path in self.checkpoints_path.iterdir() if path.suffix == ".pt"]
-            return max(checkpoints, key=lambda path: path.stat().st_mtime_ns, default=None)
-        except OSError:
-            return None
+    def note_checkpoint(self, point: SavedPoint) -> None:
+        """A checkpoint was written. Raises ``OSError``."""
+        facts = self.read_facts()
+        facts["checkpoint"] = {"path": str(point.path), "step": point.step, "epoch": point.epoch}
+        self.write_facts(facts)
+
+    def mark_ended(self, *, state: str, details: Mapping[str, Any] | None = None) -> None:
+        """How the run ended. Raises ``OSError``."""
+        facts = self.read_facts()
+        facts["ended"] = {"state": state, "wall_s": time.time(), **(details or {})}
+        self.write_facts(facts)
 
 
 def create_session(
-    parent: Path, *, run_name: str, config_toml: str, card: Mapping[str, Any], anchor_wall_s: float
+    parent: Path,
+    *,
+    run_name: str,
+    config_toml: str,
+    card: Mapping[str, Any],
+    anchor_wall_s: float,
+    resumed_from: Path | None = None,
 ) -> SessionFolder:
     """Make a new folder under ``parent`` and write what is known at the start. Raises ``OSError``."""
     stem = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime()) + "_" + _safe_name(run_name)
@@ -93,6 +125,8 @@ def create_session(
             "run_name": run_name,
             "started_wall_s": time.time(),
             "clock_anchor_wall_s": anchor_wall_s,
+            "resumed_from": None if resumed_from is None else str(resumed_from),
+            "checkpoint": None,
             "ended": None,
             "card": dict(card),
             "host": {"name": platform.node(), "system": platform.platform(), "python": platform.python_version()},
@@ -105,7 +139,8 @@ def create_session(
 def sessions(parent: Path) -> Iterator[SessionFolder]:
     """All sessions under ``parent``, newest first. Names begin with the time of the start."""
     try:
-        names = sorted((entry.name for entry in os.scandir(parent) if entry.is_dir()), reverse=True)
+        with os.scandir(parent) as entries:
+            names = sorted((entry.name for entry in entries if entry.is_dir()), reverse=True)
     except OSError:
         return
     for name in names:
@@ -115,45 +150,37 @@ def sessions(parent: Path) -> Iterator[SessionFolder]:
 
 
 def find_resume_offer(parent: Path) -> ResumeOffer | None:
-    """The newest run that neither ended nor is being written, and has a checkpoint to go on from."""
+    """The newest run that neither ended nor is being written, and has a checkpoint that no later run has built on."""
+    built_on: set[Path] = set()
     for _, folder in zip(range(_NEWEST_LOOKED_AT), sessions(parent), strict=False):
         facts = folder.read_facts()
-        checkpoint = folder.newest_checkpoint()
-        if facts.get("ended") is not None or checkpoint is None or _is_being_written(folder):
-            continue
-        epoch, step = _position(checkpoint)
-        return ResumeOffer(
-            session_path=folder.path,
-            checkpoint_path=checkpoint,
-            run_name=str(facts.get("run_name", folder.path.name)),
-            step=step,
-            epoch=epoch,
-            ended_wall_s=checkpoint.stat().st_mtime,
-        )
+        point = _newest_checkpoint(folder, facts)
+        over = facts.get("ended") is not None or folder.is_being_written()
+        if not over and point is not None and point.path not in built_on:
+            return ResumeOffer(
+                session_path=folder.path,
+                checkpoint_path=point.path,
+                run_name=str(facts.get("run_name", folder.path.name)),
+                step=point.step,
+                epoch=point.epoch,
+                ended_wall_s=point.path.stat().st_mtime,
+            )
+        if point is not None:
+            built_on.add(point.path)
+        # A resumed run that was cut off before its own first checkpoint leaves the old one as the place to go on from.
+        if (over or point is not None) and isinstance(facts.get("resumed_from"), str):
+            built_on.add(Path(facts["resumed_from"]))
     return None
 
 
-def mark_ended(folder: SessionFolder, *, state: str, details: Mapping[str, Any] | None = None) -> None:
-    """Write how the run ended. Raises ``OSError``."""
-    facts = folder.read_facts()
-    facts["ended"] = {"state": state, "wall_s": time.time(), **(details or {})}
-    folder.write_facts(facts)
-
-
-def _is_being_written(folder: SessionFolder) -> bool:
-    lock = folder.lock()
+def _newest_checkpoint(folder: SessionFolder, facts: Mapping[str, Any]) -> SavedPoint | None:
+    """As the facts say, else the file where it lies unless a run was told another place; ``None`` when it is gone."""
+    noted = facts.get("checkpoint")
     try:
-        lock.acquire()
-    except (filelock.Timeout, OSError):
-        return True
-    lock.release()
-    return False
-
-
-def _position(checkpoint: Path) -> tuple[int, int]:
-    """Epoch and step out of a checkpoint's name, ``epoch-0003-step-000412.pt``; zeros when it has another name."""
-    found = re.search(r"epoch-(\d+)-step-(\d+)", checkpoint.name)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+        point = SavedPoint(Path(noted["path"]), int(noted["step"]), int(noted["epoch"]))  # type: ignore[index]
+    except (KeyError, TypeError, ValueError):
+        point = SavedPoint(folder.checkpoints_path / FILE_NAME)
+    return point if point.path.is_file() else None
 
 
 def _safe_name(text: str) -> str:

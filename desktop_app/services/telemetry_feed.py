@@ -18,6 +18,7 @@ _log = logging.getLogger(__name__)
 _THROTTLED_PERCENT: Final = 5.0
 # An episode ends only after this long without throttling, so that a card on the edge does not flood the lane.
 _EPISODE_GAP_S: Final = 10.0
+_NAN: Final = float("nan")
 
 
 class TelemetryFeed:
@@ -39,23 +40,24 @@ class TelemetryFeed:
         store.declare("host", HOST_FIELDS)
 
     def on_cards(self, cards: tuple[Card, ...]) -> None:
+        """The cards were found. After an outage of all of them only ``on_back`` says that they can be read again."""
         for card in cards:
             self._store.declare(history_name(card.uuid), GPU_FIELDS)
         self.cards.set(cards)
-        self.status.set(TelemetryStatus(lost=self.status.get().lost))
+        status = self.status.get()
+        if status.reason is Reason.NOT_READ_YET:
+            self.status.set(replace(status, reason=None))
         if cards:
             self._on_cards_known()
 
     def on_gpu(self, sample: GpuSample) -> None:
-        values = {name: reading.value for name, reading in sample.readings.items() if reading.value is not None}
-        self._store.history(history_name(sample.uuid)).append(sample.t_s, values)
+        self._store.history(history_name(sample.uuid)).append(sample.t_s, _row(sample.readings))
         readings = self.readings.get()
         self.readings.set({**readings, sample.uuid: {**readings.get(sample.uuid, {}), **sample.readings}})
         self._note_throttling(sample)
 
     def on_host(self, t_s: float, readings: Mapping[str, Reading]) -> None:
-        values = {name: reading.value for name, reading in readings.items() if reading.value is not None}
-        self._store.history("host").append(t_s, values)
+        self._store.history("host").append(t_s, _row(readings))
         self.host.set(readings)
         self._on_second()
 
@@ -71,6 +73,7 @@ class TelemetryFeed:
             self._store.history(history_name(name)).append_gap(t_s)
         lost = {**(self.status.get().lost or {}), **dict.fromkeys(affected, reason)}
         self.readings.set({**self.readings.get(), **{name: _all_missing(reason) for name in affected}})
+        self.processes.set({**self.processes.get(), **dict.fromkeys(affected, ())})
         self.status.set(TelemetryStatus(reason=reason if uuid is None else None, lost=lost))
         self._post(t_s, EventKind.OUTAGE, Level.WARNING, "telemetry.outage", uuid=uuid, reason=reason.value)
 
@@ -96,6 +99,11 @@ class TelemetryFeed:
 def history_name(uuid: str) -> str:
     """Name of a card's history in the store."""
     return f"gpu:{uuid}"
+
+
+def _row(readings: Mapping[str, Reading]) -> dict[str, float]:
+    """A row for the store. What was asked for and could not be had is a gap; what was not asked for is left out."""
+    return {name: _NAN if reading.value is None else reading.value for name, reading in readings.items()}
 
 
 def _all_missing(reason: Reason) -> Mapping[str, Reading]:

@@ -82,7 +82,7 @@ def train_order(
     try:
         data = recipe.prepare(config, cancelled=lambda: token.stop_requested)
     except RunCancelled:
-        return RunStatus(RunState.STOPPED, run_name=config.title, scenario=order.scenario, ended_t_s=clock.now_s())
+        return RunStatus(RunState.STOPPED, run_name=config.title, epochs=config.epochs, batch_size=config.batch_size)
     device = _open_device(order, load=load, others_bytes=others_bytes())
     try:
         outcome = Trainer(
@@ -96,9 +96,9 @@ def train_order(
             resume_from=order.resume_from,
             fault=None if order.fault is None else FAULTS[order.fault](),
             load=load,
-            threads=config.cpu_threads or max(1, (os.cpu_count() or 1) - 1),
+            threads=config.cpu_threads or max(1, _usable_cores() - 1),
         ).run()
-        return sink.completed(outcome.status)
+        return outcome.status
     finally:
         device.close()
 
@@ -112,4 +112,11 @@ def _open_device(order: RunOrder, *, load: CardLoad, others_bytes: int) -> Train
         return CpuDevice()
     if card.simulated:
         return SimulatedCudaDevice(SimulatedDevice(card_spec(card), others_bytes=others_bytes, load=load))
-    return CudaDevice(card.torch_index or 0)
+    assert card.torch_index is not None  # card_choice.check_trainable
+    return CudaDevice(card.torch_index)
+
+
+def _usable_cores() -> int:
+    """Cores that this process may use: in a container or under taskset fewer than the machine has."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
+    return (len(affinity(0)) if affinity is not None else os.cpu_count()) or 1

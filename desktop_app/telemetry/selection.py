@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from desktop_app.core.clock import SessionClock
@@ -17,12 +18,20 @@ _log = logging.getLogger(__name__)
 DEFAULT_CARD: Final = "GeForce GTX 1660"  # 6 GB
 
 
-def open_backend(card_name: str | None, *, load: CardLoad, clock: SessionClock, seed: int = 0) -> Backend:
+def open_backend(
+    card_name: str | None,
+    *,
+    load: CardLoad,
+    clock: SessionClock,
+    seed: int = 0,
+    on_simulated: Callable[[BackendUnavailable], None] | None = None,
+) -> Backend:
     """An open backend: the simulated card of that name, or without a name the machine's own cards, or
     ``DEFAULT_CARD`` simulated where there are none.
 
     ``load`` is what a training writes and a simulated card reads. Without a name this loads the driver library, which
-    can block for seconds. Raises ``NoSuchDeviceError`` for a name that is not, or not surely, in the catalogue.
+    can block for seconds; ``on_simulated`` hears why the machine's own cards cannot be had. Raises
+    ``NoSuchDeviceError`` for a name that is not, or not surely, in the catalogue.
     """
     if card_name is not None:
         return _simulated(card_name, load=load, clock=clock, seed=seed)
@@ -31,6 +40,8 @@ def open_backend(card_name: str | None, *, load: CardLoad, clock: SessionClock, 
         cards = real.open()
     except BackendUnavailable as error:
         _log.info("no card in this machine (%s: %s): simulating a %s", error.reason, error.detail, DEFAULT_CARD)
+        if on_simulated is not None:
+            on_simulated(error)
         return _simulated(DEFAULT_CARD, load=load, clock=clock, seed=seed)
     _log.info("watching %s", ", ".join(card.name for card in cards))
     return real

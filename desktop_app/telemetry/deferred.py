@@ -1,0 +1,49 @@
+"""A backend that is chosen where it is used: loading the driver library can block for seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from desktop_app.core.telemetry import Card, ProcessSample, Reading
+from desktop_app.telemetry.backend import Backend
+
+
+class DeferredBackend:
+    """Chooses its backend on the first ``open`` and stays with it. Runs in: sampler thread.
+
+    ``choose`` returns an open backend. When it raises, the next ``open`` asks it again.
+    """
+
+    def __init__(self, choose: Callable[[], Backend]) -> None:
+        self._choose = choose
+        self._chosen: Backend | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the backend that was chosen; ``deferred`` until then."""
+        return "deferred" if self._chosen is None else self._chosen.name
+
+    def open(self) -> tuple[Card, ...]:
+        """Choose, once; the cards of the choice."""
+        if self._chosen is None:
+            self._chosen = self._choose()
+        return self._chosen.open()
+
+    def read_fast(self, card: Card) -> Mapping[str, Reading]:
+        return self._known().read_fast(card)
+
+    def read_slow(self, card: Card) -> Mapping[str, Reading]:
+        return self._known().read_slow(card)
+
+    def processes(self, card: Card) -> tuple[ProcessSample, ...]:
+        return self._known().processes(card)
+
+    def close(self) -> None:
+        """Close the choice; before there is one, nothing."""
+        if self._chosen is not None:
+            self._chosen.close()
+
+    def _known(self) -> Backend:
+        if self._chosen is None:
+            raise ValueError("the backend was not opened")
+        return self._chosen
