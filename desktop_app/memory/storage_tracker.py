@@ -10,7 +10,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from enum import Enum, auto
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -18,12 +17,17 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from desktop_app.core.steps import Category, Phase
+from desktop_app.memory.deferred_bookings import (
+    MASK_MAKER,
+    SUM_MAKER,
+    DropoutStep,
+    StorageRef,
+    dropout_step,
+    may_be_mask,
+    summed_in_place,
+)
 from desktop_app.memory.lowering import CUBLAS_OP, Kind, Lowering, OpRule, Transient, kept_outputs, learn_rule
 from desktop_app.memory.tensor_sources import moved_tensors, state_size, state_tensors, tensors_in
-
-_PENDING_MASK: Final = "empty_like"
-_PENDING_SUM: Final = "add"
-_MATMUL_PRODUCT: Final = "bmm"
 
 # A storage's owner when an op made it, by the phase it was made in; gradients and optimizer state are told apart later.
 _PHASE_CATEGORY: Final = {
@@ -52,20 +56,6 @@ class Ledger(Protocol):
         """Allocate and free at once, what lives only inside an op."""
 
 
-class _StorageRef(weakref.ref):  # type: ignore[type-arg]
-    """One booked storage. ``handle`` is ``None`` while its booking waits for the next op."""
-
-    __slots__ = ("category", "drawn", "handle", "key", "op", "partner", "size_bytes")
-
-    category: Category
-    handle: Any
-    key: int
-    op: str
-    size_bytes: int
-    partner: int  # key of the storage whose memory a sum takes over
-    drawn: bool  # of what may be a dropout mask: it holds random numbers
-
-
 class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Books every storage that ops make while it is active, for one thread at a time.
 
@@ -81,10 +71,10 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._device_type: Final = device_type
         self._one_device: Final = device_type == "cpu"
         self._rules: dict[Any, OpRule] = {}
-        self._refs: dict[int, _StorageRef] = {}
+        self._refs: dict[int, StorageRef] = {}
         self._handles_made: set[bool] = set()  # cuBLAS handles by thread: the forward one, the backward one
-        self._pending: _StorageRef | None = None
-        self._waiting: deque[_StorageRef] = deque()  # died on another thread, or while the ledger was at work
+        self._pending: StorageRef | None = None
+        self._waiting: deque[StorageRef] = deque()  # died on another thread, or while the ledger was at work
         self._busy = False
         self._failure: str | None = None  # out of memory where nothing could be raised
         self._owner = threading.get_ident()
@@ -187,14 +177,14 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         inside = self._lowering.transients(rule.name, args, kwargs, outputs) if rule.workspace else ()
         for index, output in enumerate(outputs):
             if isinstance(output, torch.Tensor) and rule.kind is not Kind.VIEW:
-                self._book_output(rule, args, output)
+                self._book_output(rule, args, kwargs, output)
             for transient in inside[index] if index < len(inside) else ():
                 if transient.sizes_bytes:
                     self._at_work(self._ledger.borrow, transient, category=Category.WORKSPACE)
         if rule.cublas:
             self._book_cublas()
 
-    def _book_output(self, rule: OpRule, args: Any, output: torch.Tensor) -> None:
+    def _book_output(self, rule: OpRule, args: Any, kwargs: Any, output: torch.Tensor) -> None:
         if not self._one_device and output.device.type != self._device_type:
             return
         storage = output.untyped_storage()
@@ -204,47 +194,36 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if rule.kind is Kind.RESIZES and known.size_bytes != size_bytes:
                 self._resize(known, size_bytes)
             return
-        if not size_bytes or (rule.kind in (Kind.MAY_ALIAS, Kind.RESIZES) and _is_storage_of(storage, args)):
+        if rule.kind in (Kind.MAY_ALIAS, Kind.RESIZES) and _is_storage_of(storage, (args, kwargs)):
             return
-        if self._can_wait(rule, args, output):
-            self._pending = self._new_ref(storage, size_bytes, _PHASE_CATEGORY[self.phase], rule.name)
-            if rule.name == _PENDING_SUM:
-                self._pending.partner = args[0].untyped_storage()._cdata  # noqa: SLF001
+        if not size_bytes:
+            self._new_ref(storage, 0, _PHASE_CATEGORY[self.phase], rule.name)  # it may grow
             return
         category = _PHASE_CATEGORY[self.phase]
+        if rule.name == MASK_MAKER and may_be_mask(output, self.phase):
+            self._pending = self._new_ref(storage, size_bytes, category, rule.name)
+            return
+        if rule.name == SUM_MAKER and self.phase is Phase.BACKWARD:
+            partner = summed_in_place(args, output, self._refs)
+            if partner is not None:
+                self._pending = self._new_ref(storage, size_bytes, category, rule.name)
+                self._pending.partner = partner
+                return
         if rule.makes_state and self.phase is Phase.OPTIMIZER:
             category = Category.OPTIMIZER_STATE
         self._add(storage, size_bytes, category, rule.name)
-
-    def _can_wait(self, rule: OpRule, args: Any, output: torch.Tensor) -> bool:
-        """Whether what CUDA would allocate here shows only with the next op or death.
-
-        A dropout mask has one byte per element there, a float here. The sum of two gradients is taken in place
-        there; under a dispatch mode autograd adds out of place and drops the first one at once.
-        """
-        if rule.name == _PENDING_MASK:
-            return self.phase in (Phase.FORWARD, Phase.BACKWARD) and output.is_floating_point()
-        if rule.name != _PENDING_SUM or self.phase is not Phase.BACKWARD:
-            return False
-        first, second = args[0], args[1]
-        if not isinstance(second, torch.Tensor) or first.shape != second.shape or first.dtype != second.dtype:
-            return False
-        refs = [self._refs.get(tensor.untyped_storage()._cdata) for tensor in (first, second)]  # noqa: SLF001
-        if refs[0] is None or refs[0].size_bytes != output.untyped_storage().nbytes():
-            return False
-        return not all(ref is not None and ref.op == _MATMUL_PRODUCT for ref in refs)
 
     def _settle(self, func: Any, args: Any) -> None:
         """The next op is known: book what waits for it, unless it needs one op more."""
         pending = self._pending
         assert pending is not None
         size_bytes = pending.size_bytes
-        if pending.op == _PENDING_MASK:
-            step = _dropout_step(func, args, pending)
+        if pending.op == MASK_MAKER:
+            step = dropout_step(func, args, pending)
             pending.drawn = True
-            if step in (_Step.DRAWN, _Step.SCALED):
+            if step in (DropoutStep.DRAWN, DropoutStep.SCALED):
                 return
-            if step is _Step.APPLIED:
+            if step is DropoutStep.APPLIED:
                 size_bytes = args[1].numel()  # native_dropout's mask is bool
         self._pending = None
         pending.size_bytes = size_bytes
@@ -260,18 +239,18 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _add(self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str) -> None:
         self._allocate(self._new_ref(storage, size_bytes, category, op))
 
-    def _new_ref(self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str) -> _StorageRef:
-        ref = _StorageRef(storage, self._on_death)
+    def _new_ref(self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str) -> StorageRef:
+        ref = StorageRef(storage, self._on_death)
         ref.key = storage._cdata  # noqa: SLF001
         ref.size_bytes = size_bytes
         ref.category = category
         ref.op = op
         ref.handle = None
-        ref.partner, ref.drawn = 0, False
+        ref.partner, ref.drawn = None, False
         self._refs[ref.key] = ref
         return ref
 
-    def _allocate(self, ref: _StorageRef) -> None:
+    def _allocate(self, ref: StorageRef) -> None:
         ref.handle = self._at_work(self._ledger.allocate, ref.size_bytes, category=ref.category, op=ref.op)
 
     def _at_work(self, call: Callable[..., Any], argument: Any, **kwargs: Any) -> Any:
@@ -284,7 +263,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self._waiting:
                 self.settle_frees()
 
-    def _resize(self, ref: _StorageRef, size_bytes: int) -> None:
+    def _resize(self, ref: StorageRef, size_bytes: int) -> None:
         """As the CUDA kernel does: the new memory first, then the old one is given back."""
         old, ref.handle, ref.size_bytes = ref.handle, None, size_bytes
         try:
@@ -294,7 +273,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if old is not None:
                 self._ledger.free(old)
 
-    def _on_death(self, ref: _StorageRef) -> None:
+    def _on_death(self, ref: StorageRef) -> None:
         """A storage is gone. Called by the interpreter, on whatever thread dropped it."""
         if self._refs.get(ref.key) is ref:
             del self._refs[ref.key]
@@ -303,13 +282,13 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         else:
             self._release(ref)
 
-    def _release(self, ref: _StorageRef) -> None:
+    def _release(self, ref: StorageRef) -> None:
         pending = self._pending
         if pending is not None:
             self._pending = None
             if pending is ref:
                 return
-            if pending.op == _PENDING_SUM and pending.partner == ref.key:
+            if pending.partner is ref:
                 pending.handle, ref.handle = ref.handle, None
                 return
             self._allocate_quietly(pending)
@@ -317,7 +296,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
             handle, ref.handle = ref.handle, None
             self._ledger.free(handle)
 
-    def _allocate_quietly(self, ref: _StorageRef) -> None:
+    def _allocate_quietly(self, ref: StorageRef) -> None:
         """In a death nothing can be raised: the next op raises instead."""
         try:
             self._allocate(ref)
@@ -340,29 +319,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._ledger.move(ref.handle, category=category)
 
 
-class _Step(Enum):
-    """Where ``dropout`` on the CPU has got to, seen from the op after its ``empty_like``."""
-
-    DRAWN = auto()
-    SCALED = auto()
-    APPLIED = auto()
-    ENDED = auto()  # it was something else, or dropout in place, which keeps a float mask on CUDA too
-
-
-def _dropout_step(func: Any, args: Any, mask: _StorageRef) -> _Step:
-    aten = torch.ops.aten
-    if not mask.drawn:
-        return _Step.DRAWN if func is aten.bernoulli_.float and _is(args[0], mask) else _Step.ENDED
-    if func is aten.div_.Scalar and _is(args[0], mask):
-        return _Step.SCALED
-    return _Step.APPLIED if func is aten.mul.Tensor and _is(args[1], mask) else _Step.ENDED
-
-
-def _is(value: Any, ref: _StorageRef) -> bool:
-    return isinstance(value, torch.Tensor) and value.untyped_storage()._cdata == ref.key  # noqa: SLF001
-
-
-def _is_storage_of(storage: torch.UntypedStorage, args: Any) -> bool:
+def _is_storage_of(storage: torch.UntypedStorage, arguments: Any) -> bool:
     """Whether an argument has this storage: the op gave back its input."""
     key = storage._cdata  # noqa: SLF001
-    return any(tensor.untyped_storage()._cdata == key for tensor in tensors_in(args))  # noqa: SLF001
+    return any(tensor.untyped_storage()._cdata == key for tensor in tensors_in(arguments))  # noqa: SLF001

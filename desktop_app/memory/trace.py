@@ -222,7 +222,7 @@ def _clip(model: torch.nn.Module, max_norm: float) -> None:
 
 def _total_norm(gradients: list[torch.Tensor]) -> torch.Tensor:
     """The single norms live until the total is there, as in ``torch.nn.utils.get_total_norm``."""
-    norms = torch._foreach_norm(gradients, 2.0)
+    norms = torch._foreach_norm(gradients, 2.0)  # noqa: SLF001
     total_norm: torch.Tensor = torch.linalg.vector_norm(torch.stack(norms), 2.0)
     return total_norm
 
