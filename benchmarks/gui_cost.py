@@ -10,6 +10,7 @@ Budgets: ratio of the medians >= 0.90; p95 of the timer's interval <= 80 ms.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sqlite3
@@ -88,7 +89,7 @@ def _run_window_with_timer(options: argparse.Namespace) -> int:
     window.Director.begin = begin  # type: ignore[method-assign]
     launch = Launch(seconds=options.seconds, window_size=(1440, 900))
     code = app.run_demo(options.scenario, card_name=None, batch_size=None, launch=launch)
-    intervals = sorted(1e3 * (b - a) for a, b in zip(ticks, ticks[1:], strict=False))[:]
+    intervals = sorted(1e3 * (b - a) for a, b in itertools.pairwise(ticks))
     quantile = {name: intervals[int(share * (len(intervals) - 1))] for name, share in _SHARES.items()}
     Path(options.child).write_text(json.dumps(quantile))
     return code if code != 3 else 0
