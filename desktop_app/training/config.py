@@ -109,7 +109,7 @@ class RunConfig:
     """Grey or colour; auto: colour as soon as the first images of a class have some."""
     model: str = _setting(FieldKind.CHOICE, FieldGroup.MODEL, default="small-cnn", choices=("small-cnn", "wide-mlp"))
     """Network that is trained."""
-    width: int = _setting(FieldKind.INTEGER, FieldGroup.MODEL, default=32, minimum=4, maximum=2048)
+    width: int = _setting(FieldKind.INTEGER, FieldGroup.MODEL, default=16, minimum=4, maximum=2048)
     """Channels of the first convolution of small-cnn; deeper ones have 2 and 4 times as many."""
     hidden: int = _setting(FieldKind.INTEGER, FieldGroup.MODEL, default=128, minimum=4, maximum=65536)
     """Units of the hidden layers (small-cnn: of its head)."""

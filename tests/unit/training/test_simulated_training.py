@@ -38,10 +38,16 @@ CARD = CardSpec(
 
 
 def train(
-    config: RunConfig, *, free_bytes: int | None = None, card: CardSpec = CARD, **options: Any
+    config: RunConfig,
+    *,
+    free_bytes: int | None = None,
+    card: CardSpec = CARD,
+    stop_at: int | None = None,
+    **options: Any,
 ) -> tuple[RunOutcome, RecordingSink, CardLoad]:
     """``free_bytes``: what other processes and the context leave of the card."""
-    recipe, sink, load = RECIPES[config.recipe], RecordingSink(), CardLoad()
+    recipe, sink, load, token = RECIPES[config.recipe], RecordingSink(), CardLoad(), ControlToken()
+    sink.on_each_step = lambda sample: token.stop(save=False) if sample.step == stop_at else None
     with SimulatedDevice(card, load=load) as memory:
         if free_bytes is not None:
             memory.set_others(card.capacity_bytes - memory.outside_bytes - free_bytes)
@@ -51,7 +57,7 @@ def train(
             recipe.prepare(config),
             device=SimulatedCudaDevice(memory),
             sink=sink,
-            token=ControlToken(),
+            token=token,
             clock=SessionClock(),
             load=load,
             threads=1,
@@ -140,8 +146,9 @@ def test_the_advised_batch_fits_and_the_asked_one_does_not() -> None:
     assert outcome.state is RunState.OUT_OF_MEMORY
     assert forecast.largest_batch is not None
     assert 1 <= forecast.largest_batch < 96
-    outcome, _, _ = train(replace(config, batch_size=forecast.largest_batch), card=card)
-    assert outcome.state is RunState.FINISHED
+    outcome, _, _ = train(replace(config, batch_size=forecast.largest_batch), card=card, stop_at=3)
+    assert outcome.state is RunState.STOPPED
+    assert outcome.status.step == 3
     codes = [lever.code for lever in forecast.levers]
     assert "batch_accumulate" in codes
     assert "bf16" not in codes  # Turing computes no bf16
