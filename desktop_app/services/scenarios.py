@@ -32,7 +32,7 @@ SCENARIOS: Final = {
         Scenario(
             "leak",
             # Paced, so that an audience can follow and a slow machine still gets there in time.
-            RunConfig(name="leak", epochs=200, batch_size=32, max_steps_per_s=9.0),
+            RunConfig(name="leak", epochs=200, batch_size=64, max_steps_per_s=9.0),
             fault="keeps-loss-graph",
             fills_card=True,
         ),
