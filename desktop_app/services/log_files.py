@@ -34,6 +34,9 @@ def set_up_logging(*, debug: bool) -> None:
     try:
         root.addHandler(_file())
     except OSError as error:
+        nowhere = logging.NullHandler()  # without any handler logging would print warnings by itself
+        nowhere.set_name("floodmark-file")
+        root.addHandler(nowhere)
         logging.getLogger(__name__).info("No log file: %s", error)
 
 
