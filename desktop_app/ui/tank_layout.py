@@ -86,12 +86,13 @@ def lay_out(width: float, height: float, *, line: float, levels: tuple[Level, ..
         card_height = 0.0
     gap = 1.2 * line if card_height else 0.0
     title_height = 1.6 * line
-    top = title_height + _FLOOD_ZONE * line
-    tank_height = max(4 * line, height - top - gap - card_height)
+    # Edges on whole pixels, so that lines of one and two pixels are sharp.
+    top = float(round(title_height + _FLOOD_ZONE * line))
+    tank_height = float(max(round(4 * line), int(height - top - gap - card_height)))
     head = (2.9 if flood_row else 1.6) * line
     room = tank_height - head
     rows, density, free_height = _fitting(levels, room, line)
-    overhang = 0.43 * line
+    overhang = float(round(0.43 * line))
     tank_width = _tank_width(width, line, density)
     tank = QRectF(overhang, top, tank_width, tank_height)
     left = tank.right() + overhang + 0.57 * line
@@ -106,7 +107,8 @@ def lay_out(width: float, height: float, *, line: float, levels: tuple[Level, ..
         y += pitch
     free = QRectF(left, y + 0.5 * line, column.width(), free_height - 0.5 * line) if free_height else None
     card_width = width - overhang - 1
-    card = QRectF(overhang + 0.5, height - card_height + 0.5, card_width, card_height - 1) if card_height else None
+    card_top = float(int(height - card_height)) + 0.5
+    card = QRectF(overhang + 0.5, card_top, card_width, int(card_height) - 1) if card_height else None
     zone = QRectF(0, title_height, tank.right() + overhang, top - title_height - 2)
     return TankLayout(
         scale=line,
@@ -125,8 +127,8 @@ def lay_out(width: float, height: float, *, line: float, levels: tuple[Level, ..
 def _tank_width(width: float, line: float, density: Density) -> float:
     """As in the pictures where name and value lie below each other; else what the lines leave of ``width``."""
     if density is Density.FULL:
-        return min(_TANK_WIDTH * line, _TANK_SHARE * width)
-    return min(_NARROW_TANK_WIDTH * line, max(_LEAST_TANK_WIDTH * line, width - _ROW_WIDTH * line))
+        return float(round(min(_TANK_WIDTH * line, _TANK_SHARE * width)))
+    return float(round(min(_NARROW_TANK_WIDTH * line, max(_LEAST_TANK_WIDTH * line, width - _ROW_WIDTH * line))))
 
 
 def _fitting(levels: tuple[Level, ...], room: float, line: float) -> tuple[tuple[Row, ...], Density, float]:

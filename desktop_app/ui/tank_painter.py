@@ -263,7 +263,7 @@ class TankPainter:
         number = texts.said(self._state.said)
         self._write(upper, number, self._types.label_bold, self._theme.text, align=RIGHT)
         upper.setRight(upper.right() - self._types.label_bold.width(number) - 0.6 * line)
-        self._write(upper, texts.heading(self._state))
+        self._write(upper, texts.short_heading())
         batch = texts.largest_batch_value(self._state.said)
         self._write(lower, batch, self._types.label_bold, self._theme.text, align=RIGHT)
         lower.setRight(lower.right() - self._types.label_bold.width(batch) - 0.6 * line)

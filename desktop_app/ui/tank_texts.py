@@ -68,6 +68,10 @@ def heading(state: TankState) -> str:
     """The first line of the card under the tank."""
     if state.source is TankSource.RUN:
         return QCoreApplication.translate("Tank", "Before the first step we said")
+    return short_heading()
+
+
+def short_heading() -> str:
     return QCoreApplication.translate("Tank", "Estimated peak")
 
 

@@ -203,7 +203,7 @@ class ChartStack(QWidget):
         self._forecast.set_course(made, panel.plot)
 
     def _draw_time_axis(self, view: View) -> None:
-        at_most = int(self._lane.plot.width() / (_TICK_LINES * self._types.line))
+        at_most = max(2, int(self._lane.plot.width() / (_TICK_LINES * self._types.line)))
         if view.live:
             ticks = live_ticks(view, self._words, at_most=at_most)
         else:
