@@ -48,7 +48,7 @@ def draw(x: Floats, y: Floats, *, t0_s: float, t1_s: float, pixels: int) -> Curv
 
     All points when they are no more than two per pixel, else the lowest and the highest of every time bin, in the
     order they came; and one point beyond either edge, so that the line reaches the border. Never more than
-    2 × pixels + 4 points. ``x`` and ``y`` must hold all points of the bins at the edges.
+    2 × pixels + 4 points. ``x`` and ``y`` reach beyond the window, so that the bins at its edges are whole.
     """
     whole = bool(np.isfinite(y).all())
     if not whole:

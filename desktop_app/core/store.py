@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from desktop_app.core.curve import Curve, bin_width_s, draw
+from desktop_app.core.curve import Curve, draw
 from desktop_app.core.missing import ABSENT, Floats, drawable, is_absent
 from desktop_app.core.pyramid import BLOCK, MAX_LEVELS, Points, Pyramid
 from desktop_app.core.ring import MirroredRing
@@ -25,8 +25,8 @@ DEFAULT_CAPACITY: Final = 32768  # rows: 1 h 49 min at 5 Hz
 # Rows, or entries of one level of the pyramid, that are thinned to a pixel. The next level has BLOCK times fewer, so
 # there is always one for two pixels at least.
 _ENTRIES_PER_PIXEL: Final = BLOCK // 2
-# Rows (or entries) looked at beyond a window for the last value measured there: a slow field, or the loss of a run
-# that logs rarely.
+# Rows (or entries) looked at beyond a window: for the last value measured there (a slow field, the loss of a run that
+# logs rarely), and for the rest of the bins at its edges, which have 8 on average at most.
 _REACH: Final = 64
 _BOUNDS_ENTRIES: Final = 1024  # bounds are exact up to so many rows, else to 1/128 of the window at its edges
 _SHORTEST_INTERVAL_S: Final = 1e-3  # nothing here has rows closer than this on average
@@ -134,8 +134,7 @@ class History:
             raise ValueError(f"not a window: {t0_s} s to {t1_s} s on {pixels} pixels")
         t0_s = t0_s if math.isfinite(t0_s) else self._began_s
         t1_s = t1_s if math.isfinite(t1_s) else max(t0_s, self._ended_s)
-        margin_s = bin_width_s(t1_s - t0_s, pixels)  # bins at the edges must be whole
-        x, y = self._points(column, t0_s - margin_s, t1_s + margin_s, limit=_ENTRIES_PER_PIXEL * pixels, reach=_REACH)
+        x, y = self._points(column, t0_s, t1_s, limit=_ENTRIES_PER_PIXEL * pixels, reach=_REACH)
         return draw(x, y, t0_s=t0_s, t1_s=t1_s, pixels=pixels)
 
     def bounds(self, column: str, t0_s: float, t1_s: float) -> tuple[float, float] | None:
