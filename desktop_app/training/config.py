@@ -310,7 +310,7 @@ def load_config(path: Path) -> RunConfig:
     changes = {
         name: str(path.parent / folder)
         for name in ("data", "output_dir")
-        if (folder := getattr(config, name)) is not None and folder not in _SPECS[name].choices
+        if (folder := getattr(config, name)) and folder not in _SPECS[name].choices and not folder.startswith("~")
     }
     return dataclasses.replace(config, **cast("dict[str, Any]", changes))
 

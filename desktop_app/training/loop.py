@@ -127,7 +127,7 @@ class Trainer:
                 oom = self._post_mortem(str(failure))
             else:
                 error = _in_words(failure)
-            _log.log(logging.INFO if oom else logging.ERROR, "The run failed:\n%s", traceback.format_exc())
+            _log.log(logging.DEBUG if oom else logging.ERROR, "The run failed:\n%s", traceback.format_exc())
         if oom is not None:
             return self._out_of_memory(oom)
         if error is not None:

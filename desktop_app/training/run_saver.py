@@ -27,8 +27,9 @@ class RunSaver:
         self._last: tuple[int, int] | None = None  # step and epoch of the newest file
 
     def is_due(self, progress: Progress) -> bool:
-        """There is a place to save to, and it does not hold this very step already."""
-        return self._config.output_dir is not None and self._last != (progress.step, progress.epoch)
+        """There is something learnt and a place to save it to, and it does not hold this very step already."""
+        here = progress.step, progress.epoch
+        return self._config.output_dir is not None and progress.step > 0 and self._last != here
 
     def save(self, progress: Progress, engine: StepEngine) -> None:
         """Write ``last.pt``; whatever the disk says is an event."""

@@ -59,7 +59,7 @@ class DecodedImage:
     colour: tuple[float, float, float]
 
     def without_pixels(self) -> DecodedImage:
-        """What the search for near-copies needs, when the pixels are too many to keep."""
+        """What the search for near-copies needs; the pixels are kept elsewhere, or too many to keep."""
         return replace(self, pixels=self.pixels[:, :0, :0].copy())
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -63,7 +65,7 @@ class ImageFolder:
         if config.data in _BUILTIN:
             counts = [builtin_images.SAMPLES_PER_CLASS] * len(builtin_images.CLASSES)
             return _info(config, builtin_images.CLASSES, 3 if config.channels == "rgb" else 1, counts, ())
-        listing = list_folder(Path(config.data), builtin=_BUILTIN)
+        listing = list_folder(_root(config), builtin=_BUILTIN)
         return _info(config, listing.classes, _channels(config, listing), listing.counts(), tuple(listing.skipped))
 
     def prepare(self, config: RunConfig, *, cancelled: Callable[[], bool] | None = None) -> PreparedData:
@@ -110,6 +112,13 @@ class ImageFolder:
 _BUILTIN: Final = field_spec("data").choices
 
 
+def _root(config: RunConfig) -> Path:
+    """The data folder; ``~`` is the user's own, where the system knows it."""
+    with contextlib.suppress(RuntimeError):
+        return Path(config.data).expanduser()
+    return Path(config.data)
+
+
 def _info(
     config: RunConfig, classes: tuple[str, ...], channels: int, counts: list[int], skipped: tuple[SkippedFile, ...]
 ) -> DataInfo:
@@ -149,17 +158,20 @@ def _builtin(config: RunConfig) -> _Images:
 
 
 def _folder(config: RunConfig, cancelled: Callable[[], bool]) -> _Images:
-    listing = list_folder(Path(config.data), builtin=_BUILTIN, cancelled=cancelled)
+    listing = list_folder(_root(config), builtin=_BUILTIN, cancelled=cancelled)
     channels = _channels(config, listing)
-    fits = len(listing.files) * channels * config.image_size**2 <= _MEMORY_BYTES
+    shape = len(listing.files), channels, config.image_size, config.image_size
+    pixels = np.empty(shape, np.uint8) if math.prod(shape) <= _MEMORY_BYTES else None
     good: list[int] = []
     decoded: list[DecodedImage] = []
-    for index, result in enumerate(_decode_all(config, listing.files, channels, cancelled, keep_pixels=fits)):
+    for index, result in enumerate(_decode_all(config, listing.files, channels, cancelled)):
         if isinstance(result, str):
             listing.skipped.append(SkippedFile(str(listing.files[index]), result))
-        else:
-            good.append(index)
-            decoded.append(result)
+            continue
+        if pixels is not None:
+            pixels[len(good)] = result.pixels
+        good.append(index)
+        decoded.append(result.without_pixels())
     labels = np.array(listing.labels, np.int64)[good]
     for label, name in enumerate(listing.classes):
         if not (labels == label).any():
@@ -172,14 +184,14 @@ def _folder(config: RunConfig, cancelled: Callable[[], bool]) -> _Images:
         thumbnails=np.stack([image.thumbnail for image in decoded]),
         colours=np.array([image.colour for image in decoded], np.float32),
         names=tuple(path.relative_to(listing.root).as_posix() for path in paths),
-        pixels=np.stack([image.pixels for image in decoded]) if fits else None,
+        pixels=None if pixels is None else pixels[: len(good)],
         paths=paths,
         skipped=tuple(listing.skipped),
     )
 
 
 def _decode_all(
-    config: RunConfig, files: list[Path], channels: int, cancelled: Callable[[], bool], *, keep_pixels: bool
+    config: RunConfig, files: list[Path], channels: int, cancelled: Callable[[], bool]
 ) -> Iterator[DecodedImage | str]:
     """Each file decoded, or the reason why not, in order. Pillow lets go of the interpreter while it decodes."""
     from desktop_app.training.recipes.decoding import UnusableImageError, decode
@@ -188,10 +200,9 @@ def _decode_all(
         if cancelled():
             raise RunCancelled
         try:
-            image = decode(path, channels=channels, side=config.image_size)
+            return decode(path, channels=channels, side=config.image_size)
         except UnusableImageError as error:
             return error.reason
-        return image if keep_pixels else image.without_pixels()
 
     waiting = iter(files)
     with ThreadPoolExecutor(_DECODERS, thread_name_prefix="decoder") as pool:
@@ -263,7 +274,9 @@ def _store(config: RunConfig, images: _Images, part: NDArray[np.int64]) -> Image
 
     labels = torch.from_numpy(images.labels[part])
     if images.pixels is not None:
-        return MemoryImages(torch.from_numpy(images.pixels[part]), labels, side=config.image_size)
+        return MemoryImages(
+            torch.from_numpy(images.pixels), labels, places=torch.from_numpy(part), side=config.image_size
+        )
     return FolderImages(
         [images.paths[index] for index in part],
         labels,

@@ -15,15 +15,17 @@ from desktop_app.training.recipes.decoding import UnusableImageError, decode
 
 
 class MemoryImages:
-    """Images (n, channels, h, w) of bytes held in memory, resized to ``side`` when asked for where they differ."""
+    """One part of images (n, channels, h, w) of bytes held in memory once for all parts, resized to ``side`` when
+    asked for where they differ. ``places``: (m,) the part's images among all."""
 
-    def __init__(self, images: Tensor, labels: Tensor, *, side: int) -> None:
+    def __init__(self, images: Tensor, labels: Tensor, *, places: Tensor, side: int) -> None:
         self._images = images
+        self._places = places
         self._side = side
         self.labels = labels
 
     def read(self, indices: Tensor) -> Tensor:
-        chosen = self._images.index_select(0, indices)
+        chosen = self._images.index_select(0, self._places[indices])
         if chosen.shape[-1] == self._side:
             return chosen
         resized = functional.interpolate(

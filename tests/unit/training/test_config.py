@@ -190,6 +190,8 @@ def test_folders_start_from_the_file(tmp_path: Path) -> None:
     config = load_config(path)
     assert config.data == str(tmp_path / "photos")
     assert config.output_dir == str(tmp_path / "out")
+    path.write_text('data = "~/photos"\n')
+    assert load_config(path).data == "~/photos"
     path.write_text('data = "/photos"\n')
     assert load_config(path).data == "/photos"
     path.write_text('data = "cats-dogs"\n')

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -196,6 +198,21 @@ def test_forbidden_files_and_folders_are_skipped(folder: Path, monkeypatch: pyte
         ("3.png", "no_permission"),
         ("secret", "no_permission"),
     ]
+
+
+def test_the_home_folder_may_be_a_tilde(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    assert RECIPE.describe(replace(CONFIG, data=f"~/{folder.name}")).train_samples == 16
+
+
+def test_a_description_needs_no_torch() -> None:
+    """The form asks for it while the window starts."""
+    script = (
+        "import sys; from desktop_app.training.config import RunConfig; "
+        "from desktop_app.training.recipes.recipe import RECIPES; "
+        "RECIPES['image-folder'].describe(RunConfig()); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
 
 
 def test_link_loops_end(folder: Path) -> None:

@@ -15,6 +15,7 @@ import torch
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.events import EventKind, Level
 from desktop_app.core.steps import Phase, PhaseSample, RunState, StepSample
+from desktop_app.training.checkpoints import load_checkpoint, save_checkpoint
 from desktop_app.training.config import RunConfig
 from desktop_app.training.control import ControlToken
 from desktop_app.training.devices import CpuDevice
@@ -24,7 +25,9 @@ from desktop_app.training.recipes.faults import KeepsLossGraph
 
 from .doubles import FillingDevice, HandClock, NumberRecipe, RecordingSink
 
-CONFIG = RunConfig(batch_size=8, epochs=3, log_every_steps=1, warmup_steps=2)  # 6 steps an epoch
+CONFIG = RunConfig(
+    batch_size=8, epochs=3, log_every_steps=1, warmup_steps=2, checkpoint_every_epochs=0
+)  # 6 steps an epoch
 WAIT_S = 20.0
 
 
@@ -143,7 +146,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     tmp_path: Path, dtype: torch.dtype, settings: dict[str, Any], stop_at: int
 ) -> None:
     config = replace(CONFIG, output_dir=str(tmp_path), **settings)
-    whole = train(config, recipe=NumberRecipe(dtype=dtype))[1]
+    whole = train(replace(config, output_dir=None), recipe=NumberRecipe(dtype=dtype))[1]
     token, first = ControlToken(), RecordingSink()
     first.on_each_step = lambda sample: token.stop(save=True) if sample.step == stop_at else None
     stopped, _ = train(config, recipe=NumberRecipe(dtype=dtype), sink=first, token=token)
@@ -161,7 +164,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
 
 def test_stopping_between_micro_steps_loses_only_the_unfinished_step(tmp_path: Path) -> None:
     config = replace(CONFIG, batch_size=4, accumulation=2, output_dir=str(tmp_path))
-    whole = train(config)[1]
+    whole = train(replace(config, output_dir=None))[1]
     token, first = ControlToken(), RecordingSink()
     recipe = NumberRecipe()
     calls = {"n": 0}
@@ -183,7 +186,7 @@ def test_stopping_between_micro_steps_loses_only_the_unfinished_step(tmp_path: P
 
 def test_a_stop_during_validation_resumes_with_that_validation(tmp_path: Path) -> None:
     config = replace(CONFIG, output_dir=str(tmp_path))
-    whole = train(config)[1]
+    whole = train(replace(config, output_dir=None))[1]
     token, first = ControlToken(), RecordingSink()
     first.on_each_phase = lambda sample: token.stop(save=True) if sample.phase is Phase.VALIDATION else None
     stopped, _ = train(config, sink=first, token=token)
@@ -206,6 +209,34 @@ def test_the_same_samples_follow_when_the_micro_batch_is_halved(tmp_path: Path) 
     other = replace(config, batch_size=16)
     outcome, _ = train(other, resume_from=tmp_path / "last.pt")
     assert outcome.state is RunState.FINISHED
+
+
+def test_a_run_resumed_from_weights_alone_announces_its_first_update(tmp_path: Path) -> None:
+    config = replace(CONFIG, output_dir=str(tmp_path))
+    token, sink = ControlToken(), RecordingSink()
+    sink.on_each_step = lambda sample: token.stop(save=True) if sample.step == 8 else None
+    train(config, sink=sink, token=token)
+    weights = replace(load_checkpoint(tmp_path / "last.pt"), optimizer=None)
+    save_checkpoint(tmp_path / "weights.pt", weights)
+    _, second = train(config, resume_from=tmp_path / "weights.pt")
+    announced = [sample for sample in second.phases if sample.phase is Phase.OPTIMIZER]
+    assert [(sample.step, sample.known_demand_bytes) for sample in announced] == [(9, 6 * 512 * 3)]
+    _, third = train(config, resume_from=tmp_path / "last.pt")
+    assert Phase.OPTIMIZER not in [sample.phase for sample in third.phases]
+
+
+def test_a_wrong_checkpoint_fails_before_the_first_step(tmp_path: Path) -> None:
+    outcome, sink = train(resume_from=tmp_path / "none.pt")
+    assert outcome.state is RunState.FAILED
+    assert outcome.error is not None
+    assert outcome.error[0] == "checkpoint.missing"
+    assert sink.steps == []
+
+
+def test_half_precision_learns_too() -> None:
+    outcome, _ = train(replace(CONFIG, precision="bf16"))
+    assert outcome.state is RunState.FINISHED
+    assert outcome.status.loss_last is not None
 
 
 def test_save_while_paused_writes_and_stays_paused(tmp_path: Path) -> None:
@@ -366,7 +397,8 @@ def test_status_at_most_ten_times_a_second() -> None:
 
 def test_a_loss_that_is_no_number_ends_the_run_in_words(tmp_path: Path) -> None:
     outcome, sink = train(
-        replace(CONFIG, output_dir=str(tmp_path), grad_clip=0.0), recipe=NumberRecipe(spoil_from_step=9)
+        replace(CONFIG, output_dir=str(tmp_path), grad_clip=0.0, checkpoint_every_epochs=1),
+        recipe=NumberRecipe(spoil_from_step=9),
     )
     assert outcome.state is RunState.FAILED
     assert outcome.error is not None
@@ -403,8 +435,7 @@ def test_out_of_memory_is_caught_wherever_it_strikes(
     tmp_path: Path, phase: Phase, at_op: str, occurrence: int, step: int, checkpoint: bool, error: Any
 ) -> None:
     config = replace(CONFIG, output_dir=str(tmp_path), checkpoint_every_epochs=0, grad_clip=0.0)
-    whole = train(config)[1]
-    (tmp_path / "last.pt").unlink()
+    whole = train(replace(config, output_dir=None))[1]
     device = FillingDevice(phase, step=occurrence, error=error, at_op=at_op)
     outcome, sink = train(config, device=device)
     assert outcome.state is RunState.OUT_OF_MEMORY
