@@ -238,11 +238,11 @@ class _BatchSearch:
 def _largest(fits: Callable[[int], bool], *, start: int) -> int | None:
     """The largest batch that fits, by doubling or halving away from ``start`` and then halving the gap."""
     if fits(start):
-        low, high = start, start * 2
-        while high < _LARGEST_BATCH and fits(high):
-            low, high = high, high * 2
-        if high >= _LARGEST_BATCH:
-            return _LARGEST_BATCH
+        low, high = start, min(start * 2, _LARGEST_BATCH)
+        while fits(high):
+            if high == _LARGEST_BATCH:
+                return high
+            low, high = high, min(high * 2, _LARGEST_BATCH)
     else:
         high, low = start, start // 2
         while low >= 1 and not fits(low):

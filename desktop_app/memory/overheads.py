@@ -124,7 +124,7 @@ class ContextPrior:
     def quantiles(self) -> Quantiles:
         return Quantiles(p50=self.quantile(0.5), p90=self.quantile(0.9), p95=self.quantile(0.95))
 
-    def grid(self, points: int = 21) -> tuple[int, ...]:
+    def grid(self, points: int = 101) -> tuple[int, ...]:
         """Equally likely values; with an odd number the middle one is the median."""
         return tuple(self.quantile((index + 0.5) / points) for index in range(points))
 
