@@ -28,6 +28,7 @@ _ENTRIES_PER_PIXEL: Final = BLOCK // 2
 # Rows (or entries) looked at beyond a window: for the last value measured there (a slow field, the loss of a run that
 # logs rarely), and for the rest of the bins at its edges, which have 8 on average at most.
 _REACH: Final = 64
+_REACH_OF_CURSOR: Final = 512  # rows back to the last value measured
 _BOUNDS_ENTRIES: Final = 1024  # bounds are exact up to so many rows, else to 1/128 of the window at its edges
 _SHORTEST_INTERVAL_S: Final = 1e-3  # nothing here has rows closer than this on average
 
@@ -146,9 +147,10 @@ class History:
     def value_at(self, column: str, t_s: float) -> float | None:
         """The value of the newest row at or before ``t_s`` that measured ``column``; ``None`` in a gap.
 
-        Beyond the rows still held it is a point of the curve, exact to float32.
+        Of rows no longer held it is the point of the curve there, exact to float32. ``None``, too, where nothing was
+        measured for 512 rows.
         """
-        x, y = self._points(column, t_s, t_s, limit=self.capacity, reach=_REACH)
+        x, y = self._points(column, t_s, t_s, limit=self.capacity, reach=_REACH_OF_CURSOR)
         measured = np.flatnonzero(~np.isposinf(y[: x.searchsorted(t_s, side="right")]))
         value = float(y[measured[-1]]) if measured.size else math.nan
         return None if math.isnan(value) else value
@@ -253,7 +255,7 @@ class Cell(Generic[T]):
 
 
 class Store:
-    """Histories by name, and the cells that were made here. Thread-safe."""
+    """Histories by name, and one version over them and the cells that are watched. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -262,7 +264,7 @@ class Store:
 
     @property
     def version(self) -> int:
-        """Grows with every change of a history or a cell. Costs one addition for each, and no lock."""
+        """Grows with every change of a history or a watched cell. Costs one addition for each, and no lock."""
         return sum(part.version for part in self._versioned)
 
     def declare(self, name: str, columns: Sequence[str], *, capacity: int = DEFAULT_CAPACITY) -> History:
@@ -287,9 +289,8 @@ class Store:
         with self._lock:
             return tuple(self._histories)
 
-    def cell(self, value: T) -> Cell[T]:
-        """A new cell whose changes count into ``version``."""
-        cell = Cell(value)
+    def watch(self, cell: Cell[T]) -> Cell[T]:
+        """Count the changes of ``cell`` into ``version`` from now on; returns it."""
         with self._lock:
             self._versioned += (cell,)
         return cell

@@ -27,7 +27,7 @@ def test_a_history_is_declared_once() -> None:
 def test_the_version_grows_with_every_change() -> None:
     store = Store()
     versions = [store.version]
-    history, cell = store.declare("steps", ("loss",)), store.cell("idle")
+    history, cell = store.declare("steps", ("loss",)), store.watch(Cell("idle"))
     alone = Cell(0)
     for change in (
         lambda: history.append(1.0, (0.5,)),
