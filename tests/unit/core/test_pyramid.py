@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -64,6 +65,17 @@ def test_an_entry_spans_its_rows() -> None:
     x, y = pyramid.levels[1].points(0, 0, 2)
     assert x.tolist() == [0, 63, 64, 127]
     assert y.tolist() == [0, 63, 64, 127]
+
+
+@pytest.mark.parametrize(
+    ("t0_s", "t1_s", "expected"),
+    [(7.0, 8.0, (0, 2)), (7.5, 7.5, (1, 1)), (8.0, 15.0, (1, 2)), (-5.0, -1.0, (0, 0)), (50.0, 60.0, (4, 4))],
+)
+def test_an_entry_belongs_to_a_window_that_touches_its_span(
+    t0_s: float, t1_s: float, expected: tuple[int, int]
+) -> None:
+    level = filled(np.zeros((1, 32))).levels[0]
+    assert level.overlap(t0_s, t1_s) == expected
 
 
 def test_a_falling_entry_has_its_maximum_first() -> None:
