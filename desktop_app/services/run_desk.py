@@ -208,7 +208,7 @@ class RunDesk:
             self._events,
             memory=self.memory,
             listener=self._forecaster,
-            publish=lambda status: self._publish(status, order),
+            publish=self._publish,
             on_checkpoint=self._records.note_checkpoint,
         )
         try:
@@ -244,7 +244,7 @@ class RunDesk:
         forecaster.start()
         return forecaster
 
-    def _publish(self, status: RunStatus, order: RunOrder) -> None:
+    def _publish(self, status: RunStatus) -> None:
         """Show what the trainer says, unless a request is under way that it has not seen yet.
 
         Runs in: trainer thread. The end is not shown here but in ``_end``.
@@ -252,7 +252,7 @@ class RunDesk:
         if not status.state.active:
             return
         with self._lock:
-            status = replace(status, scenario=order.scenario)
+            status = self._completed(status)
             shown = self._machine.state
             unseen_pause = shown is RunState.PAUSING and status.state is RunState.RUNNING
             if status.state is not shown and (unseen_pause or not self._machine.attempt(status.state)):
@@ -261,23 +261,22 @@ class RunDesk:
                 _log.info("Run %s: %s at step %d", status.run_name, status.state.value, status.step)
             self.run.set(status)
 
+    def _completed(self, status: RunStatus) -> RunStatus:
+        """With what the trainer does not know: the scenario, and the beginning until it has one of its own."""
+        begun = self.run.get()
+        started_t_s = status.started_t_s if status.started_t_s is not None else begun.started_t_s
+        return replace(status, scenario=begun.scenario, started_t_s=started_t_s)
+
     def _failed(self, code: str, message: str) -> RunStatus:
         return replace(self.run.get(), state=RunState.FAILED, error_code=code, error_message=message)
 
     def _end(self, final: RunStatus) -> None:
-        """The one way out. Adds what the trainer does not know: the scenario, and the forecast's cause of an OOM."""
-        begun = self.run.get()
+        """The one way out."""
         oom = final.oom
         if oom is not None and oom.cause is None:
             oom = replace(oom, cause=self._desk.open_cause())
-        final = replace(
-            final,
-            scenario=begun.scenario,
-            started_t_s=final.started_t_s if final.started_t_s is not None else begun.started_t_s,
-            ended_t_s=final.ended_t_s if final.ended_t_s is not None else self._clock.now_s(),
-            waiting_step=None,
-            oom=oom,
-        )
+        ended_t_s = final.ended_t_s if final.ended_t_s is not None else self._clock.now_s()
+        final = self._completed(replace(final, ended_t_s=ended_t_s, waiting_step=None, oom=oom))
         _log.info("Run %s: %s at step %d", final.run_name, final.state.value, final.step)
         self._records.mark_ended(final)
         self._events.post(_end_event(final))

@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_HZ: Final = 5.0  # design: fast lane
 _RECORDER_NOTICE: Final = "recorder.trouble"
+# Ten seconds in all (design: staged quit). A trace under way, and a call that hangs in the driver, end with the process.
+_PATIENCE_S: Final = {"trainer": 4.0, "sampler": 2.0, "estimator": 0.5, "recorder": 2.5}
 
 
 class Session:
@@ -87,12 +89,13 @@ class Session:
             train=train,
         )
         self._stages = ClosingStages()
-        for name, end, patience_s in (
-            ("recorder", self._records.close, 2.5),
-            ("estimator", self._estimator.stop, 0.5),  # a trace under way ends with the process
-            ("sampler", self._sampler.stop, 2.0),
-            ("trainer", self._stop_trainer, 4.0),
+        for name, end in (
+            ("recorder", self._records.close),
+            ("estimator", self._estimator.stop),
+            ("sampler", self._sampler.stop),
+            ("trainer", self._stop_trainer),
         ):
+            patience_s = _PATIENCE_S[name]
             self._stages.register(name, functools.partial(_end_in_time, end, patience_s), timeout_s=patience_s + 0.2)
 
         # What a window reads.

@@ -152,7 +152,9 @@ class FakeTrainer:
         self.let_go = threading.Event()
         self.checkpoints: Path | None = None
         self.others_bytes: int | None = None
+        self.saves = 0
         self._allowed = threading.Semaphore(allowed)
+        self._now_s = 0.0
 
     def allow(self, steps: int) -> None:
         self._allowed.release(steps)
@@ -171,7 +173,8 @@ class FakeTrainer:
         for number in range(1, self.steps + 1):
             if not self._hold(token, sink, status):
                 return self._ended(sink, status, RunState.STOPPED)
-            sink.on_step(make_step(number, memory=make_memory()))
+            self._now_s += 0.1
+            sink.on_step(make_step(number, t_s=self._now_s, memory=make_memory()))
             status = RunStatus(**{**_fields(status), "step": number, "epoch": 1, "loss_last": 0.5})
             sink.on_status(status)
         return self._ended(sink, status, RunState.FINISHED)
@@ -183,7 +186,9 @@ class FakeTrainer:
                 return not self.let_go.wait(PATIENCE_S)
             if token.stop_requested:
                 return False
-            if token.pause_requested:
+            if token.take_save_request():
+                self.saves += 1
+            elif token.pause_requested:
                 sink.on_status(RunStatus(**{**_fields(status), "state": RunState.PAUSED}))
                 token.wait_while_paused()
                 if not token.stop_requested:
