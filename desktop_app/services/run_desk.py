@@ -22,7 +22,8 @@ from desktop_app.services.alert_desk import AlertDesk, Rule
 from desktop_app.services.card_use import CardUse
 from desktop_app.services.estimator import Estimator
 from desktop_app.services.forecast_feed import ForecastFeed
-from desktop_app.services.run_feed import RunFeed
+from desktop_app.services.notice_board import NoticeBoard
+from desktop_app.services.run_feed import SKIPPED_NOTICE, RunFeed
 from desktop_app.services.run_records import RunRecords
 from desktop_app.training.config import RunConfig
 
@@ -77,6 +78,7 @@ class RunDesk:
         records: RunRecords,
         forecasts: ForecastFeed,
         use: CardUse,
+        notices: NoticeBoard,
         train: TrainerFactory,
     ) -> None:
         self._clock = clock
@@ -87,6 +89,7 @@ class RunDesk:
         self._records = records
         self._forecasts = forecasts
         self._use = use
+        self._notices = notices
         self._train = train
         self._lock = threading.Lock()
         self._machine = RunMachine()
@@ -105,6 +108,7 @@ class RunDesk:
                 return False
             token = self._token = ControlToken()
             self._records.forget()
+            self._notices.take_down(SKIPPED_NOTICE)
             self._forecasts.begin_run()
             self.memory.set(None)
             self.run.set(_first_status(order, self._clock.now_s()))
@@ -210,6 +214,7 @@ class RunDesk:
             listener=self._forecaster,
             publish=self._publish,
             on_checkpoint=self._records.note_checkpoint,
+            notices=self._notices,
         )
         try:
             return self._train(

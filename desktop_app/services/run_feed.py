@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.steps import (
@@ -17,6 +17,10 @@ from desktop_app.core.steps import (
     ValidationSample,
 )
 from desktop_app.core.store import Cell, Store
+from desktop_app.services.notice_board import NoticeBoard
+
+# Code of the trainer's event, and of the notice made of it.
+SKIPPED_NOTICE: Final = "data.skipped"
 
 
 class StepListener(Protocol):
@@ -38,6 +42,7 @@ class RunFeed:
         listener: StepListener | None,
         publish: Callable[[RunStatus], None],
         on_checkpoint: Callable[[Path, int, int], None],
+        notices: NoticeBoard,
     ) -> None:
         """``publish`` gets every status, ``on_checkpoint`` each checkpoint's path, step and epoch."""
         self._steps = store.declare("steps", STEP_COLUMNS)
@@ -47,6 +52,7 @@ class RunFeed:
         self._listener = listener
         self._publish = publish
         self._on_checkpoint = on_checkpoint
+        self._notices = notices
         self._epoch = 0
         self._retries = 0
 
@@ -78,6 +84,8 @@ class RunFeed:
         if event.code == "checkpoint.saved":
             step = event.params.get("step")
             self._on_checkpoint(Path(str(event.params["path"])), step if isinstance(step, int) else 0, self._epoch)
+        elif event.code == SKIPPED_NOTICE:
+            self._notices.put(SKIPPED_NOTICE, _skipped_line(event.params))
 
     def _note_retries(self, sample: StepSample) -> None:
         """The first retry is the allocator's own last warning before an out-of-memory error."""
@@ -95,6 +103,12 @@ class RunFeed:
 
     def _post(self, t_s: float, kind: EventKind, level: Level, code: str, **params: object) -> None:
         self._events.post(Event(t_s=t_s, kind=kind, level=level, code=code, params=params))
+
+
+def _skipped_line(params: Mapping[str, object]) -> str:
+    count = params.get("count")
+    what = "1 file cannot be read and is" if count == 1 else f"{count} files cannot be read and are"
+    return f"{what} left out; the first: {params.get('path')} ({params.get('reason')}). The log names all of them."
 
 
 def _step_row(sample: StepSample) -> tuple[float | None, ...]:

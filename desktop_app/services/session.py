@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_HZ: Final = 5.0  # design: fast lane
 _RECORDER_NOTICE: Final = "recorder.trouble"
-# Ten seconds in all (design: staged quit). A trace under way, and a call that hangs in the driver, end with the process.
+# Ten seconds in all (design: staged quit). A trace under way and a call stuck in the driver end with the process.
 _PATIENCE_S: Final = {"trainer": 4.0, "sampler": 2.0, "estimator": 0.5, "recorder": 2.5}
 
 
@@ -86,6 +86,7 @@ class Session:
             records=self._records,
             forecasts=self._forecasts,
             use=self._use,
+            notices=self._board,
             train=train,
         )
         self._stages = ClosingStages()

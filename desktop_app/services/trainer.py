@@ -83,6 +83,8 @@ def train_order(
         data = recipe.prepare(config, cancelled=lambda: token.stop_requested)
     except RunCancelled:
         return RunStatus(RunState.STOPPED, run_name=config.title, epochs=config.epochs, batch_size=config.batch_size)
+    for file in data.info.skipped:
+        _log.warning("Left out: %s (%s)", file.path, file.reason)
     device = _open_device(order, load=load, others_bytes=others_bytes())
     try:
         outcome = Trainer(

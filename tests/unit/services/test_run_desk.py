@@ -24,6 +24,7 @@ from desktop_app.services.alert_desk import AlertDesk
 from desktop_app.services.card_use import CardUse
 from desktop_app.services.estimator import EstimateRequest, Estimator
 from desktop_app.services.forecast_feed import ForecastFeed
+from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.run_desk import RunDesk, RunOrder, TrainerFactory
 from desktop_app.services.run_records import RunRecords
 from desktop_app.training.config import RunConfig
@@ -49,6 +50,7 @@ class Bench:
         self.clock = SessionClock()
         self.troubles: list[str | None] = []
         self.use = CardUse()
+        self.board = NoticeBoard()
         self.records = RunRecords(
             clock=self.clock, store=self.store, events=self.events, on_trouble=self.troubles.append
         )
@@ -62,6 +64,7 @@ class Bench:
             records=self.records,
             forecasts=self.forecasts,
             use=self.use,
+            notices=self.board,
             train=train,
         )
         self.seen = Watched(self.desk.run)
@@ -490,6 +493,15 @@ def test_a_folder_that_cannot_be_made_fails_the_run_and_leaves_the_last_one_alon
     assert bench.records.folder is None
     assert first.facts_path.read_bytes() == before
     assert len(trainer.orders) == 1
+
+
+def test_a_new_run_begins_without_the_files_that_the_last_one_left_out(bench: Bench, trainer: FakeTrainer) -> None:
+    bench.board.put("data.skipped", "2 files", level="warning")
+    bench.board.put("recorder.trouble", "disk full", level="error")
+    trainer.allow(4)
+    bench.start()
+    bench.end()
+    assert [notice.code for notice in bench.board.notices.get()] == ["recorder.trouble"]
 
 
 def test_a_run_that_cannot_begin_shows_why(bench: Bench) -> None:

@@ -22,6 +22,8 @@ from desktop_app.core.steps import (
 )
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.units import MIB
+from desktop_app.services.facade import Notice
+from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.run_feed import RunFeed
 
 from .doubles import make_memory, make_step
@@ -46,6 +48,7 @@ class Bench:
         self.store = Store()
         self.events = EventQueue()
         self.memory: Cell[MemoryStats | None] = Cell(None)
+        self.board = NoticeBoard()
         self.published: list[RunStatus] = []
         self.checkpoints: list[tuple[Path, int, int]] = []
         self.feed = RunFeed(
@@ -55,6 +58,7 @@ class Bench:
             listener=listener,
             publish=self.published.append,
             on_checkpoint=lambda path, step, epoch: self.checkpoints.append((path, step, epoch)),
+            notices=self.board,
         )
 
     def codes(self) -> list[tuple[str, object]]:
@@ -163,3 +167,14 @@ def test_statuses_go_where_they_are_judged() -> None:
     status = RunStatus(RunState.RUNNING, step=3)
     bench.feed.on_status(status)
     assert bench.published == [status]
+
+
+@pytest.mark.parametrize(
+    ("count", "line"), [(1, "1 file cannot be read and is left out"), (3, "3 files cannot be read and are left out")]
+)
+def test_files_that_are_left_out_are_a_notice(count: int, line: str) -> None:
+    bench = Bench()
+    params = {"count": count, "path": "cats/7.png", "reason": "truncated"}
+    bench.feed.on_event(Event(1.0, EventKind.DATA_SKIPPED, Level.WARNING, "data.skipped", params))
+    text = f"{line}; the first: cats/7.png (truncated). The log names all of them."
+    assert bench.board.notices.get() == (Notice("data.skipped", text, "warning"),)
