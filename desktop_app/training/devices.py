@@ -11,6 +11,7 @@ from torch import Tensor
 
 from desktop_app.core.errors import NoSuchDeviceError
 from desktop_app.core.steps import Category, MemoryStats, Phase
+from desktop_app.training.host_memory import return_free_memory
 from desktop_app.training.recipes.data import Batch
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ class CpuDevice:
 
     def reset_peaks(self) -> None: ...
     def release(self) -> None: ...
-    def close(self) -> None: ...
+
+    def close(self) -> None:
+        return_free_memory()
 
 
 class CudaDevice:
@@ -247,6 +250,7 @@ class SimulatedCudaDevice:
 
     def close(self) -> None:
         self._card.close()
+        return_free_memory()
 
 
 def open_device(name: str) -> CpuDevice | CudaDevice:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from torch import nn
@@ -92,3 +94,17 @@ def test_statistics_of_a_card() -> None:
 def test_an_index_that_is_not_there() -> None:
     with pytest.raises(NoSuchDeviceError, match="torch sees cards 0 to 0; choose one of them"):
         open_device("cuda:3")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems return memory by themselves")
+def test_memory_goes_back_to_the_system_when_a_device_is_closed() -> None:
+    """Tensors of a size that glibc keeps on its heap, with one small survivor on top of them."""
+    process = psutil.Process()
+    before = process.memory_info().rss
+    held = [torch.ones(1 << 19) for _ in range(150)]  # 300 MiB in pieces of 2 MiB
+    top = torch.ones(64)
+    assert process.memory_info().rss - before > 250 * MIB
+    held.clear()
+    CpuDevice().close()
+    assert process.memory_info().rss - before < 80 * MIB
+    assert top.sum().item() == 64
