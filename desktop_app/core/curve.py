@@ -16,8 +16,8 @@ Indices = NDArray[np.intp]
 # Bins of less than a nanosecond or more than an aeon mean nothing.
 _NARROWEST_S: Final = 2.0**-30
 _WIDEST_S: Final = 2.0**60
-# Bins are compared as a table (85 µs for 750 pixels) unless it would be this many times larger than its points, because
-# rows were much closer at some time; then by ``reduceat`` (120 µs).
+# Bins are compared as a table, in 0.6 to 0.8 of the time that ``reduceat`` takes for 750 pixels, unless it would be
+# this many times larger than its points because rows were much closer at some time.
 _UNEVEN: Final = 3
 
 
