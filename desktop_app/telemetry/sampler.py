@@ -75,6 +75,7 @@ class Sampler:
         self._wait = wait or self._wait_awake
         self._stopping = threading.Event()
         self._awake = threading.Event()
+        self._look_again = threading.Event()
         self._thread: threading.Thread | None = None
         # sampler thread only
         self._cards: dict[str, Card] = {}
@@ -120,6 +121,11 @@ class Sampler:
         """Sample this often from the next tick on (0.02 to 60 s)."""
         with self._lock:
             self._interval_s = _clamped(interval_s)
+        self._awake.set()
+
+    def look_again(self) -> None:
+        """Ask the backend for its cards on the next tick: there may be one more."""
+        self._look_again.set()
         self._awake.set()
 
     @property
@@ -201,6 +207,9 @@ class Sampler:
         if self._failed:
             self._failed = False
             self._lose_all(Reason.UNKNOWN_ERROR)
+        if self._is_open and self._look_again.is_set():
+            self._look_again.clear()
+            self._opened(self._timed(self._backend.open))
         first = not self._is_open and self._back_off.until_s is None
         if not first and not self._back_off.is_over(now_s):
             return
