@@ -214,7 +214,8 @@ def test_a_new_run_forgets_the_old_one() -> None:
 
 
 def test_selected_card_falls_back_to_the_first() -> None:
-    workspace = FakeWorkspace(FakeState.EIGHT_GPUS)
+    workspace = FakeWorkspace(FakeState.NOTHING)
+    workspace.cards.set(tuple(fake_data.h100(index) for index in range(8)))
     workspace.card_uuid.set(fake_data.h100(3).uuid)
     assert selected_card(workspace) == fake_data.h100(3)
     workspace.card_uuid.set("gone")
@@ -225,6 +226,6 @@ def test_selected_card_falls_back_to_the_first() -> None:
 def test_lost_reason() -> None:
     lost = FakeWorkspace(FakeState.GPU_LOST)
     assert lost_reason(lost, selected_card(lost)) is Reason.GPU_LOST
-    well = FakeWorkspace(FakeState.HEALTHY)
+    well = FakeWorkspace(FakeState.NOTHING)
     assert lost_reason(well, selected_card(well)) is None
     assert lost_reason(FakeWorkspace(FakeState.NO_DRIVER), None) is Reason.NO_DRIVER

@@ -81,11 +81,20 @@ class Source:
         events, self._seen_events = self._workspace.events.since(self._seen_events)
         return events
 
-    def frame(self, view: View, *, now_s: float, theme: Theme) -> Frame:
+    @property
+    def forecast_s(self) -> float | None:
+        """Seconds from now to the late end of the forecast's interval; ``None`` when nothing is forecast."""
+        forecast = self.forecast()
+        if forecast is None or forecast.eta_s is None:
+            return None
+        late_s = forecast.eta_s if forecast.eta_high_s is None else forecast.eta_high_s
+        return max(0.0, forecast.t_s + late_s - self.now_s)
+
+    def frame(self, view: View, *, theme: Theme) -> Frame:
         card = self.card()
         return Frame(
             view=view,
-            now_x=now_s - view.anchor_s,
+            now_x=self.now_s - view.anchor_s,
             theme=theme,
             histories=self.histories(),
             card=card,
