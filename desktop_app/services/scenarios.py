@@ -28,11 +28,11 @@ class Scenario:
 SCENARIOS: Final = {
     scenario.name: scenario
     for scenario in (
-        Scenario("cats-dogs", RunConfig(name="cats-dogs", epochs=200, schedule_epochs=20)),
+        Scenario("cats-dogs", RunConfig(name="cats-dogs", epochs=1000, schedule_epochs=20, checkpoint_every_epochs=5)),
         Scenario(
             "leak",
             # Paced, so that an audience can follow and a slow machine still gets there in time.
-            RunConfig(name="leak", epochs=200, batch_size=64, max_steps_per_s=9.0),
+            RunConfig(name="leak", epochs=200, batch_size=64, max_steps_per_s=9.0, checkpoint_every_epochs=5),
             fault="keeps-loss-graph",
             fills_card=True,
         ),
