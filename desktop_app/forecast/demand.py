@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from desktop_app.core.units import MIB
-from desktop_app.forecast.evidence import Evidence, Floats
+from desktop_app.forecast.evidence import Evidence
+from desktop_app.forecast.robust import Floats, median
 
 # facts/allocator.md rule 5: requests of 1 to 10 MiB ask the driver for this much, so the last of it may lie idle.
 SEGMENT_BYTES: Final = 20 * MIB
@@ -31,7 +32,7 @@ class Demand:
 
     @property
     def typical_bytes(self) -> float:
-        return float(np.median(self.bytes_per_step))
+        return median(self.bytes_per_step)
 
     def steps_until(self, room_bytes: float, slope: float, *, expected: float) -> float:
         """Steps until the demands, lifted by ``slope`` bytes per step, have overflowed ``expected`` times.
@@ -62,9 +63,9 @@ def _unusable_idle(evidence: Evidence) -> tuple[float, float]:
     """
     live_peak = evidence.column("live_peak_bytes")
     reserved_peak = evidence.column("reserved_peak_bytes")
-    grew = np.flatnonzero(np.diff(reserved_peak) > 0)[-_GROWTHS_KEPT:]
+    grew = np.flatnonzero(reserved_peak[1:] > reserved_peak[:-1])[-_GROWTHS_KEPT:]
     if grew.size:
         left_over = np.maximum(reserved_peak[grew] - live_peak[grew + 1], 0.0)
-        return float(np.median(left_over)), float(np.std(left_over)) + SEGMENT_BYTES / math.sqrt(12.0)
-    idle = max(float(np.median(reserved_peak - live_peak)), 0.0)
+        return median(left_over), float(np.std(left_over)) + SEGMENT_BYTES / math.sqrt(12.0)
+    idle = max(median(reserved_peak - live_peak), 0.0)
     return _IDLE_SHARE_UNKNOWN * idle, (idle + SEGMENT_BYTES) / math.sqrt(12.0)

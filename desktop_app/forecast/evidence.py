@@ -6,11 +6,9 @@ from collections import Counter
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from desktop_app.core.steps import MemoryStats, StepSample
-
-Floats = npt.NDArray[np.float64]
+from desktop_app.forecast.robust import Floats, median
 
 RECENT_STEPS: Final = 128  # newest steps kept one by one: three times the 40 steps within which a leak must be flagged
 START_UP_STEPS: Final = 3  # optimizer state, workspaces and algorithm search: no step like the ones that follow
@@ -26,6 +24,7 @@ COLUMNS: Final = (
 )
 _USUAL_SHARE: Final = 0.6  # a batch size is "the usual one" when most steps have it, last partial batches apart
 _MAX_SHAPES: Final = 64
+_PACE_EVERY: Final = 4  # steps between looks at the pace
 _PAUSE_RATIO: Final = 20.0  # a gap this much longer than the median step is a pause, not pace
 
 
@@ -37,6 +36,8 @@ class Evidence:
         self._rows: Floats = np.full((len(COLUMNS), 2 * RECENT_STEPS), np.nan)
         self._count = 0
         self._shapes: Counter[int] = Counter()
+        self._pace_s: float | None = None
+        self._pace_of_row = 0
         self.steps_seen = 0  # since the run or its resumption, with or without memory figures
         self.step = 0
         self.t_s = 0.0
@@ -79,16 +80,18 @@ class Evidence:
 
     def seconds_per_step(self) -> float | None:
         """Wall time per step, short interruptions (validation, saving) included, pauses left out."""
+        if self._count - self._pace_of_row >= _PACE_EVERY or self.rows <= _PACE_EVERY:
+            self._pace_s, self._pace_of_row = self._pace(), self._count
+        return self._pace_s
+
+    def _pace(self) -> float | None:
         if self.rows < 2:
             return None
-        gaps = np.diff(self.column("t_s"))
-        steps = np.diff(self.column("step"))
-        gaps = gaps[steps > 0] / steps[steps > 0]
-        if not gaps.size:
-            return None
-        typical = float(np.median(gaps))
+        times, steps = self.column("t_s"), self.column("step")
+        gaps = (times[1:] - times[:-1]) / np.maximum(steps[1:] - steps[:-1], 1.0)
+        typical = median(gaps)
         kept = gaps[gaps <= _PAUSE_RATIO * typical]
-        return float(kept.mean()) if kept.size and typical > 0 else None
+        return float(kept.sum() / kept.size) if typical > 0 else None
 
     def _append(self, sample: StepSample, memory: MemoryStats) -> None:
         row = (

@@ -109,7 +109,7 @@ class Forecaster:
 
     def _assess(self, t_s: float, step: int) -> Update:
         found = (
-            self._leak.outlook(self._evidence, self._environment),
+            self._leak.outlook(self._evidence, self._environment, known=self._policy.is_open(Cause.LEAK)),
             self._first_step.outlook(self._environment, self._prior),
         )
         outlooks = {outlook.cause: outlook for outlook in found if outlook is not None}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from desktop_app.forecast.evidence import Floats
+from desktop_app.forecast.robust import Floats, mean_square, median, theil_sen_slope, without_curve
 
 _BLOCK_BYTES: Final = 512  # every allocation is a multiple of this: facts/allocator.md rule 1
 _OLS_SLOPE_FACTOR: Final = 12.0  # variance of a slope over n equidistant points: 12 σ² / n³
 _WANDER_SLOPE_FACTOR: Final = 1.2  # variance of a slope through a random walk: 6/5 ω² / n
+_WANDER_BIAS: Final = 1.6  # the fitted line takes part of the wander with it; from the coverage of made-up leaks
+_WANDERING_SHARE: Final = 0.125  # of the points alike: fewer, and the series is more of a walk than of a line
 _STRAIGHT_RATIO: Final = 0.25  # halves of a line may differ by this much even when the noise says it is significant
 _STRAIGHT_Z: Final = 2.5
 _MIN_VARIED_STEPS: Final = 8  # changes of batch size before their effect is worth fitting
@@ -27,7 +27,9 @@ class LineFit:
 
     The noise has two parts: ``noise_bytes``, independent at each point, and ``wander_bytes``, the deviation that one
     step adds for good (a leak of varying size is a random walk around its line). ``level_bytes`` is the line at the
-    newest point. ``early`` and ``late`` are the slopes of the two halves and ``half_sd`` the deviation of each.
+    newest point. ``early`` and ``late`` are the slopes of the two halves and ``half_sd`` the deviation of each;
+    ``straight_…`` are the two parts of the noise when a curve is not counted as noise. ``never_fell``: no point lies
+    below the one before it.
     """
 
     slope: float
@@ -40,6 +42,9 @@ class LineFit:
     early: float
     late: float
     half_sd: float
+    straight_noise_bytes: float
+    straight_wander_bytes: float
+    never_fell: bool
 
     @property
     def grown_bytes(self) -> float:
@@ -71,38 +76,44 @@ class LineFit:
         return ratio < 1.0 and half_growth * ratio / (1.0 - ratio) < room_bytes
 
 
-@lru_cache(maxsize=256)
-def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    first, second = np.triu_indices(points, 1)
-    return first, second
-
-
-def theil_sen_slope(steps: Floats, values: Floats) -> float:
-    """Median of the slopes of all pairs of points (Sen, 1968): unmoved by up to 29 % of outliers."""
-    first, second = _pairs(steps.size)
-    return float(np.median((values[second] - values[first]) / (steps[second] - steps[first])))
-
-
 def fit_line(steps: Floats, values: Floats) -> LineFit:
-    """Fit a line to at least 4 points with rising ``steps``; sizes in bytes."""
+    """Fit a line to at least 4 points with rising ``steps``; sizes in bytes.
+
+    The slope is Theil and Sen's, or from end to end where the points wander: each step of a random walk adds to its
+    slope alike. The level is that of as many of the newest points as have noise in common.
+    """
     slope = theil_sen_slope(steps, values)
     middle = steps.size // 2
-    residual = values - slope * (steps - steps[-1])
-    level = float(np.median(residual))
     span = float(steps[-1] - steps[0])
-    noise, wander = _noise(residual - level, span / (steps.size - 1))
+    spacing = span / (steps.size - 1)
+    residual = values - slope * (steps - steps[-1])
+    noise, wander = _noise(residual, spacing)
+    straight_noise, straight_wander = _noise(without_curve(residual - median(residual)), spacing)
+    alike = _points_alike(noise, wander * math.sqrt(spacing), steps.size)
+    if alike <= _WANDERING_SHARE * steps.size:
+        rise = median(values[-alike:]) - median(values[:alike])
+        slope = rise / float(steps[-alike:].mean() - steps[:alike].mean())
+        residual = values - slope * (steps - steps[-1])
     return LineFit(
         slope=slope,
         slope_sd=_slope_sd(noise, wander, steps.size, span),
-        level_bytes=level,
+        level_bytes=median(residual[-alike:]),
         noise_bytes=noise,
         wander_bytes=wander,
         span_steps=span,
         last_step=float(steps[-1]),
         early=theil_sen_slope(steps[:middle], values[:middle]),
         late=theil_sen_slope(steps[middle:], values[middle:]),
-        half_sd=_slope_sd(noise, wander, middle, span / 2.0),
+        half_sd=_slope_sd(straight_noise, straight_wander, middle, span / 2.0),
+        straight_noise_bytes=straight_noise,
+        straight_wander_bytes=straight_wander,
+        never_fell=bool(np.all(values[1:] >= values[:-1])),
     )
+
+
+def _points_alike(noise: float, wander: float, points: int) -> int:
+    """Number of newest points over which wander stays below noise; all of them when it never reaches it."""
+    return points if wander * points <= noise else 1 + int(noise / wander)
 
 
 def _slope_sd(noise: float, wander: float, points: int, span: float) -> float:
@@ -117,14 +128,14 @@ def _noise(residual: Floats, spacing: float) -> tuple[float, float]:
     The mean square of differences at lag m is 2 σ² + m ω². Mean squares, not medians: a single jump in an otherwise
     level window must look like wander, or it would pass for a line.
     """
-    near = float(np.mean(np.diff(residual) ** 2))
+    near = mean_square(residual[1:] - residual[:-1])
     wander_squared = 0.0
     for lag in {max(2, residual.size // 8), max(3, residual.size // 4)}:
-        far = float(np.mean((residual[lag:] - residual[:-lag]) ** 2))
+        far = mean_square(residual[lag:] - residual[:-lag])
         wander_squared = max(wander_squared, (far - near) / (lag - 1))
     noise_squared = max(near - wander_squared, 0.0) / 2.0
     floor = _BLOCK_BYTES**2 / 12.0  # of rounding to blocks
-    return math.sqrt(noise_squared + floor), math.sqrt(wander_squared / spacing)
+    return math.sqrt(noise_squared + floor), math.sqrt(_WANDER_BIAS * wander_squared / spacing)
 
 
 def bytes_per_sample(troughs: Floats, batches: Floats) -> float:
@@ -132,13 +143,13 @@ def bytes_per_sample(troughs: Floats, batches: Floats) -> float:
 
     0 when batches do not vary or the troughs do not follow them.
     """
-    batch_change = np.diff(batches)
+    batch_change = batches[1:] - batches[:-1]
     varied = batch_change != 0
     if np.count_nonzero(varied) < _MIN_VARIED_STEPS:
         return 0.0
     change = batch_change[varied]
-    effect = np.diff(troughs)[varied]
-    effect = effect - np.median(effect)
+    effect = (troughs[1:] - troughs[:-1])[varied]
+    effect = effect - median(effect)
     total = float(np.sum(effect**2))
     slope = float(np.sum(change * effect) / np.sum(change**2))
     explained = slope**2 * float(np.sum(change**2))

@@ -17,11 +17,11 @@ from desktop_app.forecast.trend import Interest, Shape, Trend, TroughTrend
 
 # A leak is to be flagged by the time 1 % of the card has grown or 40 steps, whichever is later. The bounds lie a little
 # below: 3 start-up steps are not counted, and the policy wants to see it twice.
-ENOUGH_STEPS: Final = 34
-ENOUGH_GROWTH: Final = 0.009
+ENOUGH_STEPS: Final = 30
+ENOUGH_GROWTH: Final = 0.0075
 LAST_MOMENT_STEPS: Final = 16  # with this few steps left, waiting for more evidence would cost the 10 steps of lead
 IMMINENT_STEPS: Final = 20
-IMMINENT_S: Final = 20.0  # what it takes to read a banner and to save a checkpoint
+IMMINENT_S: Final = 10.0  # what it takes to read a banner and to save a checkpoint
 LIKELY_P: Final = 0.5
 WATCH_P: Final = 0.1
 HORIZON_S: Final = 24 * 3600.0  # when the length of the run is unknown: further off is no alarm
@@ -31,11 +31,13 @@ _BELIEF_UNPROVEN: Final = (
 )
 _BELIEF_PROVEN: Final = 0.8  # prior, until the corpus of the forecast's score says better
 _MODEL_SPREAD: Final = 0.03  # of steps to go, for what no fit can see: how the last segments fall
+_SELECTED: Final = 1.15  # a slope is looked at because it is large; from the interval's coverage on made-up leaks
 _MAX_SPREAD: Final = 1.5
 _EPOCH_MARGIN: Final = 1.1  # a ramp that would be full this much after the epoch's end is still a warning
 _EPOCH_MARGIN_STEPS: Final = 20
 _FALL_SLACK_STEPS: Final = 3  # an epoch's meters may live on for a moment after its end
 _MIN_RISERS: Final = 3
+_RISER_TIMING: Final = 0.05  # of their distance: how much the next riser may be early or late even after regular ones
 _RETRY_MEMORY_STEPS: Final = 5
 _RETRY_MATTERS_STEPS: Final = 100  # a retry proves a leak that would be full this soon, not one that is far off
 _FLOOR_SHARE: Final = 0.25  # a slope this far below the one that fills the card in time is not looked at
@@ -73,7 +75,6 @@ class LeakCause:
 
     def __init__(self) -> None:
         self._trend = TroughTrend()
-        self._first_batch: int | None = None
 
     def add(self, sample: StepSample, evidence: Evidence) -> None:
         """Take one step, when it is of the usual shape and start-up is over."""
@@ -83,17 +84,21 @@ class LeakCause:
         if usual is None or sample.batch_samples == usual:
             self._trend.add(sample.step, float(sample.memory.live_bytes), sample.batch_samples)
 
-    def outlook(self, evidence: Evidence, environment: Environment) -> Outlook | None:
-        """What will happen if growth goes on; ``None`` when nothing grows or it cannot matter."""
-        demand = recent_demand(evidence)
-        if demand is None:
+    def outlook(self, evidence: Evidence, environment: Environment, *, known: bool) -> Outlook | None:
+        """What will happen if growth goes on; ``None`` when nothing grows or it cannot matter.
+
+        ``known``: an alert about it is out, so less evidence will do.
+        """
+        if evidence.memory is None:
             return None
         run_horizon = _run_horizon(evidence, environment)
-        top = environment.allocator_room(evidence.memory) - demand.unusable_bytes
-        room = max(top - self._trend.trough_bytes - demand.typical_bytes, 1.0)
-        trend = self._trend.trend(Interest(room, _FLOOR_SHARE * room / max(run_horizon, 1.0)))
-        if trend is None:
+        room = environment.allocator_room(evidence.memory)
+        above = max(float(room - evidence.memory.live_peak_bytes), 1.0)
+        trend = self._trend.trend(Interest(above, _FLOOR_SHARE * above / max(run_horizon, 1.0), known=known))
+        demand = recent_demand(evidence)
+        if trend is None or demand is None:
             return None
+        top = room - demand.unusable_bytes
         verdict = _judge(trend, demand, top, run_horizon, evidence, environment)
         return _to_outlook(verdict, evidence, environment)
 
@@ -140,7 +145,7 @@ def _steps_to_go(trend: Trend, demand: Demand, room: float) -> StepsToGo:
     """Steps until a demand no longer fits above the growing trough, and how well that is known."""
     if trend.stairs is not None:
         median = trend.stairs.steps_until_full(room - demand.typical_bytes)
-        timing = 0.3 * trend.stairs.distance_steps / max(median, 1.0)
+        timing = (_RISER_TIMING + trend.stairs.distance_spread) * trend.stairs.distance_steps / max(median, 1.0)
         return StepsToGo(median, min(math.hypot(trend.stairs.spread, timing), _MAX_SPREAD))
     at_typical = (room - demand.typical_bytes) / trend.slope
     low, median, high = (
@@ -150,7 +155,7 @@ def _steps_to_go(trend: Trend, demand: Demand, room: float) -> StepsToGo:
     if median <= 0:
         return StepsToGo(0.0, 0.0)
     from_demand = math.log(high / max(low, 0.1 * median)) / (2.0 * Z80)
-    from_slope = trend.slope_sd / trend.slope
+    from_slope = _SELECTED * trend.slope_sd / trend.slope
     from_wander = trend.wander_bytes / (trend.slope * math.sqrt(median))
     from_level = math.hypot(trend.noise_bytes, demand.unusable_sd_bytes) / (trend.slope * median)
     spread = math.hypot(from_demand, from_slope, from_wander, from_level, _MODEL_SPREAD)

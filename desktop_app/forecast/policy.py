@@ -48,6 +48,11 @@ class Policy:
         open_alerts = [state.alert for state in self._states.values() if state.alert is not None]
         return tuple(sorted(open_alerts, key=lambda alert: alert.alert_id))
 
+    def is_open(self, cause: Cause) -> bool:
+        """An alert about the cause is out."""
+        state = self._states.get(cause)
+        return state is not None and state.alert is not None
+
     def update(self, t_s: float, step: int, outlooks: Mapping[Cause, Outlook], pace_s: float | None) -> Changes:
         """Judge the outlooks of one sample at ``t_s``; ``pace_s`` turns steps into seconds."""
         raised: list[Alert] = []

@@ -13,6 +13,10 @@ from desktop_app.forecast.ramps import Change
 
 _KEPT: Final = 8
 _ALIKE: Final = 0.35  # sizes and distances may differ from their median by this share
+_FEW: Final = 3
+_ALIKE_FEW: Final = 0.1  # of up to three: two random distances are within 35 % of each other one time in three
+_ALIKE_SHARE: Final = 0.7  # of the newest risers; else what is alike is so by chance
+_DOUBT: Final = 0.3  # relative deviation of distances assumed before any has been seen twice; one observation's worth
 _OVERDUE: Final = 1.7  # no riser for this many distances: the stairs have ended
 _MIN_DISTANCE_STEPS: Final = 3.0  # closer ones are a line
 
@@ -69,7 +73,8 @@ class StairWatch:
 
         With two risers their distance has been seen once only; the caller decides whether that is enough.
         """
-        for count in range(len(self._risers), 1, -1):
+        fewest = max(2, math.ceil(_ALIKE_SHARE * len(self._risers)))
+        for count in range(len(self._risers), fewest - 1, -1):
             stairs = _alike(list(self._risers)[-count:], step)
             if stairs is not None:
                 return stairs
@@ -81,7 +86,10 @@ def _alike(risers: list[tuple[int, float]], step: int) -> Stairs | None:
     sizes = np.array([riser[1] for riser in risers])
     distances = np.diff(at)
     jump, distance = float(np.median(sizes)), float(np.median(distances))
-    alike = np.max(np.abs(sizes - jump)) <= _ALIKE * jump and np.max(np.abs(distances - distance)) <= _ALIKE * distance
+    allowed = _ALIKE if len(risers) > _FEW else _ALIKE_FEW
+    alike = (
+        np.max(np.abs(sizes - jump)) <= allowed * jump and np.max(np.abs(distances - distance)) <= allowed * distance
+    )
     since = step - float(at[-1])
     if not alike or since > _OVERDUE * distance or distance < _MIN_DISTANCE_STEPS:
         return None
@@ -89,7 +97,7 @@ def _alike(risers: list[tuple[int, float]], step: int) -> Stairs | None:
         jump_bytes=jump,
         jump_spread=float(np.std(sizes)) / jump,
         distance_steps=distance,
-        distance_spread=float(np.std(distances)) / distance,
+        distance_spread=math.sqrt((_DOUBT**2 + float(np.sum((distances / distance - 1.0) ** 2))) / (sizes.size + 1)),
         risers=sizes.size,
         since_last_steps=since,
     )

@@ -9,17 +9,25 @@ from typing import Final
 
 import numpy as np
 
-from desktop_app.forecast.evidence import Floats
 from desktop_app.forecast.growth import LineFit, bytes_per_sample, fit_line
 from desktop_app.forecast.ramps import OrdinaryChange, RampWatch
+from desktop_app.forecast.robust import Floats, least_squares_slope, mean_square, median
 from desktop_app.forecast.stairs import Stairs, StairWatch
 from desktop_app.forecast.troughs import SHORTEST_POINTS, TroughSeries, Window
 
 SIGNIFICANT_Z: Final = 4.0  # slope over its deviation below which growth is noise; high because it is asked every step
+# Enough when an alert is out already, and for growth in lumps that never fell: the significance of k random lumps is
+# about √(k / 2), and eight rises without a fall are one chance in 256.
+STILL_SIGNIFICANT_Z: Final = 2.0
+_CLEARER: Final = 1.25  # times as significant: what a shorter window must be to be preferred
+_NEWEST_SHARE: Final = 0.35
+_FIRST_LOOK_Z: Final = 2.5
 _KNOWN_RISE: Final = 1.2  # a rise up to this multiple of what has fallen back before will fall back again
 _MIN_BOTTOMS: Final = 5  # bottoms of ramps before their own growth is judged: five in a row rise by chance 1 in 120
 _STOPPED_SHARE: Final = 0.35  # of the expected growth: less than this lately, and the growth is over
-_STOPPED_Z: Final = 4.0
+_STOPPED_Z: Final = 3.0
+_STOPPED_LUMPS: Final = 2.0  # growth that comes in lumps may be this many of them late
+_STOPPED_POINTS: Final = 8
 _MAX_CACHED_FITS: Final = 64
 
 
@@ -58,6 +66,7 @@ class Interest:
 
     room_bytes: float
     slope_floor: float
+    known: bool = False  # an alert about it is out
 
 
 class TroughTrend:
@@ -68,7 +77,7 @@ class TroughTrend:
         self._ordinary = OrdinaryChange()
         self._ramps = RampWatch()
         self._stairs = StairWatch()
-        self._fits: dict[tuple[int, int, int], LineFit] = {}
+        self._fits: dict[tuple[int, int, int], LineFit | None] = {}
         self._step = 0
         self._trough = 0.0
 
@@ -81,10 +90,6 @@ class TroughTrend:
         self._stairs.add(step, change)
         self._series.append(step, trough_bytes, batch_samples)
         self._step, self._trough = step, trough_bytes
-
-    @property
-    def trough_bytes(self) -> float:
-        return self._trough
 
     def trend(self, interest: Interest) -> Trend | None:
         """The growth that is worth a forecast, or ``None``."""
@@ -100,8 +105,11 @@ class TroughTrend:
 
     def _line(self, interest: Interest) -> Trend | None:
         """The longest straight window that grows significantly and has not stopped growing."""
-        fit = self._longest_straight(interest)
-        if fit is None or self._stopped(fit):
+        found = self._straightest(interest)
+        if found is None:
+            return None
+        fit, window = found
+        if _stopped(window, fit) or _stopped(self._series.newest(), fit):
             return None
         return Trend(
             shape=Shape.LINE,
@@ -116,46 +124,39 @@ class TroughTrend:
             significance=fit.significance,
         )
 
-    def _longest_straight(self, interest: Interest) -> LineFit | None:
-        slowing = False
+    def _straightest(self, interest: Interest) -> tuple[LineFit, Window] | None:
+        """The longest straight window that grows, unless shorter ones are ever clearer; its line.
+
+        A longer window has a surer slope until it reaches back to before the growth began. ``None`` also when growth
+        ends by itself: when a window slows down and one that holds its newest third does so too.
+        """
+        best: tuple[LineFit, Window] | None = None
+        slowing_span = 0.0
         for key, window in self._series.windows():
-            if _rough_slope(window) < 0.5 * interest.slope_floor:
-                slowing = False
+            fit = self._fit(key, window, interest)
+            if fit is None or fit.slope < interest.slope_floor or not _significant(fit, interest):
                 continue
-            fit = self._fit(key, window)
-            if fit.slope < interest.slope_floor or fit.significance < SIGNIFICANT_Z:
-                slowing = False
-            elif fit.levels_off_within(interest.room_bytes):
-                if slowing:  # the window and its newer half agree: this growth ends by itself
+            if fit.levels_off_within(interest.room_bytes):
+                slowing_span = slowing_span or fit.span_steps
+                if fit.span_steps <= _NEWEST_SHARE * slowing_span:
                     return None
-                slowing = True
+            elif best is not None and fit.significance < _CLEARER * best[0].significance:
+                return best
             elif fit.straight:
-                return fit
-            else:
-                slowing = False
-        return None
+                best = fit, window
+        return best
 
-    def _fit(self, key: tuple[int, int, int], window: Window) -> LineFit:
-        fit = self._fits.get(key)
-        if fit is None:
-            if len(self._fits) >= _MAX_CACHED_FITS:
-                self._fits.clear()
-            fit = self._fits[key] = fit_line(window.steps, _at_equal_shape(window))
+    def _fit(self, key: tuple[int, int, int], window: Window, interest: Interest) -> LineFit | None:
+        """The window's line, computed once; ``None`` when a first look says that it cannot matter."""
+        if key in self._fits:
+            return self._fits[key]
+        if len(self._fits) >= _MAX_CACHED_FITS:
+            self._fits.clear()
+        troughs = _at_equal_shape(window)
+        slope, significance = least_squares_slope(window.steps, troughs)
+        hopeless = slope < 0.5 * interest.slope_floor or significance < _FIRST_LOOK_Z
+        fit = self._fits[key] = None if hopeless else fit_line(window.steps, troughs)
         return fit
-
-    def _stopped(self, fit: LineFit) -> bool:
-        """The newest steps grow far less than the line says, and noise does not explain it."""
-        newest = self._series.newest()
-        for points in (newest.points, max(newest.points // 4, 8)):
-            recent = newest.last(points)
-            span = float(recent.steps[-1] - recent.steps[0])
-            expected = fit.slope * span
-            if expected < _STOPPED_Z * (fit.noise_bytes + fit.wander_bytes * math.sqrt(span)):
-                continue
-            troughs = _at_equal_shape(recent)
-            if float(np.median(troughs[-3:]) - np.median(troughs[:3])) < _STOPPED_SHARE * expected:
-                return True
-        return False
 
     def _will_fall_back(self, line: Trend) -> bool:
         """Rises as high as this one have fallen back before."""
@@ -169,7 +170,8 @@ class TroughTrend:
         steps = np.array([ramp.first_step for ramp in ramps] + [self._ramps.first_step], dtype=np.float64)
         bottoms = np.array([ramp.bottom_bytes for ramp in ramps] + [self._ramps.bottom_bytes])
         fit = fit_line(steps, bottoms)
-        if fit.slope < interest.slope_floor or fit.significance < SIGNIFICANT_Z or np.any(np.diff(bottoms[-4:]) <= 0):
+        rising = bool(np.all(bottoms[-3:] > bottoms[-4:-1]))
+        if not rising or fit.slope < interest.slope_floor or not _significant(fit, interest):
             return None
         return Trend(
             shape=Shape.RAMPS,
@@ -204,11 +206,26 @@ class TroughTrend:
         return self._series.first_step if self._series.first_step is not None else self._step
 
 
-def _rough_slope(window: Window) -> float:
-    """A cheap first look: medians of the outer thirds."""
-    third = window.points // 3
-    rise = np.median(window.troughs[-third:]) - np.median(window.troughs[:third])
-    return float(rise / (window.steps[-1] - window.steps[0]) * 1.5)
+def _significant(fit: LineFit, interest: Interest) -> bool:
+    return fit.significance >= (STILL_SIGNIFICANT_Z if interest.known or fit.never_fell else SIGNIFICANT_Z)
+
+
+def _stopped(window: Window, fit: LineFit) -> bool:
+    """The newest points grow far less than the line says, and neither noise nor growth in lumps explains it."""
+    troughs = _at_equal_shape(window)
+    changes = troughs[1:] - troughs[:-1]
+    largest_lump = float(changes.max())
+    change_sd = math.sqrt(mean_square(changes - changes.sum() / changes.size))
+    for points in {window.points, window.points // 4, _STOPPED_POINTS}:
+        span = float(window.steps[-1] - window.steps[-points])
+        expected = fit.slope * span
+        of_noise = math.hypot(fit.straight_noise_bytes, fit.straight_wander_bytes * math.sqrt(span))
+        chance = min(of_noise, change_sd * math.sqrt(points - 1))  # the end of growth is no wander
+        if points < _STOPPED_POINTS or expected < max(_STOPPED_Z * chance, _STOPPED_LUMPS * largest_lump):
+            continue
+        if median(troughs[-3:]) - median(troughs[-points:][:3]) < _STOPPED_SHARE * expected:
+            return True
+    return False
 
 
 def _at_equal_shape(window: Window) -> Floats:

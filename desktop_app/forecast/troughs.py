@@ -8,13 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from desktop_app.forecast.evidence import Floats
+from desktop_app.forecast.robust import Floats
 
 LEVEL_POINTS: Final = 128  # points kept per level
 LEVEL_RATIO: Final = 4  # a point of level n + 1 is the lowest of this many points of level n
 LEVELS: Final = 12  # 128 · 4^11 steps: 17 years at 1 step/s
 SHORTEST_POINTS: Final = 12  # fewer say nothing about the noise
-_SHORTEST_COARSE_POINTS: Final = 33  # shorter windows of a coarse level are finer on the level below
+_SHORTEST_COARSE_POINTS: Final = LEVEL_POINTS // LEVEL_RATIO + 1  # shorter ones are finer on the level below
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +102,4 @@ class TroughSeries:
             points = min(level.count, LEVEL_POINTS)
             while points >= shortest:
                 yield (index, level.count, points), level.window().last(points)
-                points //= 2
+                points = points * 3 // 4
