@@ -23,6 +23,7 @@ class Actions:
 
     def __init__(self, window: QWidget, handlers: Handlers) -> None:
         self._window = window
+        self._theme: Theme | None = None
         self._actions: dict[str, QAction] = {}
         self._groups: dict[str, QActionGroup] = {}
         for command in COMMANDS:
@@ -57,10 +58,7 @@ class Actions:
             action.setToolTip(tooltip(command_id))
 
     def set_theme(self, theme: Theme) -> None:
-        for command_id, action in self._actions.items():
-            name = BY_ID[command_id].icon
-            if name is not None:
-                action.setIcon(icons.icon(name, theme))
+        self._theme = theme
 
     def set_situation(self, situation: Situation) -> None:
         """Only what makes sense now can be chosen."""
@@ -81,10 +79,18 @@ class Actions:
 
     def build_menu(self, parent: QWidget) -> QMenu:
         """All commands in their menus, as one menu behind a button."""
+        self._show_icons()
         root = QMenu(parent)
         for menu in Menu:
             root.addMenu(self._build_submenu(menu, root))
         return root
+
+    def _show_icons(self) -> None:
+        """Drawn when a menu wants them, not before the first window."""
+        for command_id, action in self._actions.items():
+            name = BY_ID[command_id].icon
+            if name is not None and self._theme is not None:
+                action.setIcon(icons.icon(name, self._theme))
 
     def _build_submenu(self, menu: Menu, root: QMenu) -> QMenu:
         made = QMenu(menu_title(menu), root)

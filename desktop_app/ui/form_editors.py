@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from PySide6.QtCore import QObject, QSignalBlocker, Qt, Signal
@@ -34,6 +35,7 @@ from desktop_app.ui.theme import Theme
 UNREADABLE: Final = object()
 # A line edit indents its text by two pixels more than a list does; in one column that shows.
 _TEXT_MARGINS: Final = (-2, 0, 0, 0)
+_LEAST_WIDTH: Final = 96
 _DEVICES: Final = ("auto", "cpu", "simulated")
 
 
@@ -44,7 +46,7 @@ class ComboBox(QComboBox):
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.setMinimumContentsLength(6)
+        self.setMinimumContentsLength(3)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -60,6 +62,7 @@ class FieldEditor(QObject):
         super().__init__(parent)
         self.spec = spec
         self.widget: QWidget = self._make()
+        self.widget.setMinimumWidth(_LEAST_WIDTH)
 
     def _make(self) -> QWidget:
         raise NotImplementedError
@@ -79,13 +82,11 @@ class FieldEditor(QObject):
     def problem(self) -> str | None:
         """What the field takes, when what stands in it is something else."""
         value = self.value()
-        if value is UNREADABLE:
-            return fields.expected(self.spec.name)
-        try:
-            dataclasses.replace(RunConfig(), **cast("dict[str, Any]", {self.spec.name: value}))
-        except ConfigError:
-            return fields.expected(self.spec.name)
-        return None
+        if value == self.spec.default and type(value) is type(self.spec.default):
+            return None
+        return (
+            None if value is not UNREADABLE and _is_allowed(self.spec.name, value) else fields.expected(self.spec.name)
+        )
 
     def show_problem(self, problem: str | None) -> None:
         restyle(self.focus_widget, invalid=problem is not None)
@@ -304,12 +305,32 @@ class PathEditor(FieldEditor):
 class CardEditor(TextEditor):
     """The name of a catalogue card, completed as one types."""
 
-    def set_names(self, names: Sequence[str]) -> None:
-        completer = QCompleter(list(names), self._line)
+    def _make(self) -> QWidget:
+        widget = super()._make()
+        self._line.textEdited.connect(self._complete)
+        return widget
+
+    def _complete(self, _text: str) -> None:
+        """Reads the catalogue at the first letter."""
+        if self._line.completer() is not None:
+            return
+        from desktop_app.telemetry.catalogue import load_catalogue
+
+        completer = QCompleter([card.name for card in load_catalogue()], self._line)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
         completer.activated.connect(lambda _text: self.changed.emit())
         self._line.setCompleter(completer)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _is_allowed(field: str, value: object) -> bool:
+    """Whether a run takes ``value``; the config itself is asked, so that form and file agree."""
+    try:
+        dataclasses.replace(RunConfig(), **cast("dict[str, Any]", {field: value}))
+    except ConfigError:
+        return False
+    return True
 
 
 _BY_KIND: Final[dict[FieldKind, type[FieldEditor]]] = {

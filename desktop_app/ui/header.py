@@ -174,7 +174,7 @@ class Header(QFrame):
         layout.addWidget(self._chip)
         layout.addWidget(self._simulated)
         layout.addStretch(1)
-        layout.addWidget(self.search, stretch=2)
+        layout.addWidget(self.search, stretch=20)
         layout.addStretch(1)
         for button in self._buttons.values():
             layout.addWidget(button)

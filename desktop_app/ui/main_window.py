@@ -81,6 +81,7 @@ class MainWindow(QMainWindow):
         self._connect()
         self._restore()
         self._ready = True
+        self.appearance.dress()
         self._show_appearance()
         self.refresh_texts()
 
@@ -92,7 +93,7 @@ class MainWindow(QMainWindow):
     def _make_parts(self) -> None:
         workspace, theme = self._workspace, self.appearance.theme
         self.header = Header(workspace, self.actions_, theme)
-        self.notices = NoticeBars(workspace, theme)
+        self.notices = NoticeBars(workspace, theme, self)
         self.banner = VerdictBanner(theme)
         self.tank = TankWidget(theme)
         self._tank_reader = TankReader(workspace)
@@ -219,11 +220,15 @@ class MainWindow(QMainWindow):
 
     def _show_appearance(self) -> None:
         """Take the colours and sizes of the appearance everywhere."""
-        for label in self.findChildren(Label):
+        for label in self.labels():
             label.apply_font()
         self.actions_.set_theme(self.appearance.theme)
         for part in self._parts:
             part.set_theme(self.appearance.theme)
+
+    def labels(self) -> list[Label]:
+        """Every label of the window that has a font role."""
+        return self.findChildren(Label)
 
     def set_language(self, language: str) -> None:
         """Switch at once; every part takes its texts anew by ``LanguageChange``."""

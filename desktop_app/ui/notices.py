@@ -38,11 +38,14 @@ class _Bar(QFrame):
 
 
 class NoticeBars(QWidget):
-    """All notices and the resume offer of a workspace; takes no room when there is nothing to say."""
+    """All notices and the resume offer of a workspace; takes no room when there is nothing to say.
+
+    It shows and hides itself, so it must have a parent from the start: else it would be a window for a moment.
+    """
 
     command_chosen = Signal(str)
 
-    def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._theme = theme

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QPushButton, QVBoxLayout, QWidget
 from desktop_app.core.errors import ConfigError
 from desktop_app.core.telemetry import Card
 from desktop_app.training.config import FIELDS, FieldGroup, FieldSpec, RunConfig, field_spec
-from desktop_app.ui.form_editors import CardEditor, DeviceEditor, FieldEditor, make_editor
+from desktop_app.ui.form_editors import DeviceEditor, FieldEditor, make_editor
 from desktop_app.ui.labels import Divider, Label
 from desktop_app.ui.texts import fields
 from desktop_app.ui.theme import FontRole, Theme
@@ -84,7 +84,6 @@ class RunForm(QWidget):
         self._more = QPushButton()
         self._rest = QWidget()
         self._build()
-        self._load_card_names()
         self.set_theme(theme)
         self.retranslate()
         self.set_config(RunConfig())
@@ -127,13 +126,6 @@ class RunForm(QWidget):
             rest.addWidget(Divider())
             rest.addWidget(self._headings[group])
             rest.addLayout(self._grid(sorted(specs, key=lambda spec: spec.advanced)))
-
-    def _load_card_names(self) -> None:
-        from desktop_app.telemetry.catalogue import load_catalogue  # a table of some hundred rows
-
-        editor = self._rows["card"].editor
-        assert isinstance(editor, CardEditor)
-        editor.set_names([card.name for card in load_catalogue()])
 
     def _show_rest(self, shown: bool) -> None:  # noqa: FBT001 - a slot of toggled(bool)
         self._rest.setVisible(shown)

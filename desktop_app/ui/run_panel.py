@@ -15,10 +15,10 @@ from desktop_app.training.config import RunConfig
 from desktop_app.ui.actions import Actions
 from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.headline import Band, estimate_headline, open_alert
-from desktop_app.ui.labels import Divider, Label
+from desktop_app.ui.labels import Divider, ElidedLabel, Label
 from desktop_app.ui.levers import LeverList
 from desktop_app.ui.run_form import RunForm
-from desktop_app.ui.texts import errors, numbers, progress, verdicts
+from desktop_app.ui.texts import errors, progress, verdicts
 from desktop_app.ui.theme import FontRole, Theme
 
 # A pause in typing that is long enough to be one: the estimate of a half-typed number helps nobody.
@@ -40,7 +40,7 @@ class RunPanel(QScrollArea):
         self._start = QPushButton()
         self._levers = LeverList(theme)
         self._epoch = Label(font=FontRole.TITLE)
-        self._eta = Label(font=FontRole.LABEL, role="muted")
+        self._eta = ElidedLabel(font=FontRole.LABEL, role="muted")
         self._bar = QProgressBar()
         self._waiting = Label(font=FontRole.LABEL, role="warn", wrap=True)
         self._progress = QWidget()
@@ -77,9 +77,9 @@ class RunPanel(QScrollArea):
         layout.setSpacing(8)
         layout.addWidget(Divider())
         row = QHBoxLayout()
+        self._eta.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self._epoch)
-        row.addStretch()
-        row.addWidget(self._eta)
+        row.addWidget(self._eta, stretch=1)
         layout.addLayout(row)
         self._bar.setTextVisible(False)
         self._bar.setRange(0, 1000)  # per mille: steps of long runs do not fit an int property
@@ -151,9 +151,8 @@ class RunPanel(QScrollArea):
         else:
             headline = estimate_headline(known.estimate)
             self._estimate.set_role(_ROLES[headline.band])
-            self._estimate.setText(
-                numbers.sentences(verdicts.with_stop(headline.sentence), verdicts.largest_batch(known.estimate))
-            )
+            lines = (verdicts.with_stop(headline.sentence), verdicts.largest_batch(known.estimate))
+            self._estimate.setText("\n".join(lines))
 
     def _show_levers(self, status: RunStatus) -> None:
         known = self._workspace.estimate.get()

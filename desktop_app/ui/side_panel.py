@@ -22,7 +22,7 @@ from desktop_app.ui.run_panel import RunPanel
 from desktop_app.ui.theme import Theme
 
 WIDTH: Final = 312
-NARROW_WIDTH: Final = 280
+NARROW_WIDTH: Final = 288
 
 
 class Tab(IntEnum):

@@ -1331,6 +1331,10 @@
 <context>
     <name>Header</name>
     <message>
+        <source>Floodmark</source>
+        <translation>水位线 Floodmark</translation>
+    </message>
+    <message>
         <source>simulated</source>
         <translation>模拟</translation>
     </message>
@@ -1379,6 +1383,13 @@
     <message>
         <source>{0}: the peak would be {1}. Changes the form.</source>
         <translation>{0}：峰值将为 {1}。点击后写入表单。</translation>
+    </message>
+</context>
+<context>
+    <name>MainWindow</name>
+    <message>
+        <source>Floodmark</source>
+        <translation>水位线 Floodmark</translation>
     </message>
 </context>
 <context>

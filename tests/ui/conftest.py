@@ -13,7 +13,23 @@ from pytestqt.qtbot import QtBot
 
 from desktop_app.ui import theme as themes
 from desktop_app.ui.application import make_application
+from desktop_app.ui.closing import Stage
 from desktop_app.ui.i18n import Translators
+from desktop_app.ui.main_window import MainWindow
+from desktop_app.ui.qt_settings import Settings
+from desktop_app.ui.theme import ThemeMode
+from tests.ui.fake_workspace import FakeWorkspace
+from tests.ui.pseudo_locale import compile_pseudo
+
+
+# What Qt's offscreen platform says of every popup: it has no window manager to talk to.
+HARMLESS_MESSAGES = r"This plugin does not support (propagateSizeHints|raise|grabbing the keyboard)"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/ui" in item.path.as_posix():
+            item.add_marker(pytest.mark.qt_log_ignore(HARMLESS_MESSAGES, extend=True))
 
 
 @pytest.fixture(scope="session")
@@ -71,6 +87,45 @@ def show(qtbot: QtBot) -> Callable[..., QWidget]:
         return widget
 
     return shown
+
+
+@pytest.fixture
+def make_window(qtbot: QtBot, tmp_path: Path) -> Iterator[Callable[..., MainWindow]]:
+    """Windows over a workspace, closed without questions after the test."""
+    windows: list[MainWindow] = []
+
+    def made(
+        workspace: FakeWorkspace,
+        *,
+        width: int = 1440,
+        height: int = 900,
+        theme: ThemeMode = ThemeMode.DARK,
+        language: str = "en",
+    ) -> MainWindow:
+        settings = Settings(tmp_path / "window.ini")
+        window = MainWindow(workspace, settings=settings, theme=theme, language=language)
+        windows.append(window)
+        window.resize(width, height)
+        with qtbot.waitExposed(window):
+            window.show()
+        window.charts.place()
+        QCoreApplication.processEvents()
+        return window
+
+    made.windows = windows  # type: ignore[attr-defined]
+    yield made
+    for window in windows:
+        window.closing.stage = Stage.DONE
+        window.pulse.stop()
+        window.close()
+        window.appearance.undress()
+        window.deleteLater()
+
+
+@pytest.fixture(scope="session")
+def pseudo_qm(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The compiled pseudo-language."""
+    return str(compile_pseudo(tmp_path_factory.mktemp("pseudo")))
 
 
 @pytest.fixture

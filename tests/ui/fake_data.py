@@ -203,11 +203,14 @@ def card_values(state: FakeState, card: Card, t_s: float) -> dict[str, float]:
     return values
 
 
-def reading(name: str, values: Mapping[str, float]) -> Reading:
-    value = values[name]
-    if math.isnan(value):
-        return Reading(None, Reason.NOT_SUPPORTED)
-    return Reading(value)
+def readings(values: Mapping[str, float], *, lost: bool) -> dict[str, Reading]:
+    """The newest reading of every field; NaN is a field that this card does not have."""
+    if lost:
+        return {name: Reading(None, Reason.GPU_LOST) for name in GPU_FIELDS}
+    return {
+        name: Reading(None, Reason.NOT_SUPPORTED) if math.isnan(values[name]) else Reading(values[name])
+        for name in GPU_FIELDS
+    }
 
 
 def host_values(t_s: float) -> dict[str, float]:

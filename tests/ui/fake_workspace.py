@@ -7,13 +7,12 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from desktop_app.core.events import Event, EventKind, EventQueue, Level
-from desktop_app.core.store import Cell, Store
-
 from desktop_app.core.clock import SessionClock
+from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.forecasts import Alert, Forecast
 from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats, RunState, RunStatus
-from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, Card, ProcessSample, Reading, Reason, SelfCost
+from desktop_app.core.store import Cell, Store
+from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, Card, ProcessSample, Reading, SelfCost
 from desktop_app.core.units import MIB
 from desktop_app.services.facade import EstimateStatus, Notice, ResumeOffer, TelemetryStatus
 from desktop_app.training.config import RunConfig
@@ -155,8 +154,9 @@ class FakeWorkspace:
             self._fill_long_run()
             seconds = 2.0
         begin_s = self.manual.now_s
-        for index in range(round(seconds * fake_data.SAMPLE_HZ) + 1):
-            self._sample_cards(begin_s + index / fake_data.SAMPLE_HZ)
+        count = round(seconds * fake_data.SAMPLE_HZ)
+        for index in range(count + 1):
+            self._sample_cards(begin_s + index / fake_data.SAMPLE_HZ, newest=index == count)
         self.manual.now_s = begin_s + seconds
         if self.state not in fake_data.WITHOUT_RUN:
             self._fill_run(begin_s, seconds)
@@ -166,7 +166,7 @@ class FakeWorkspace:
         day_s = 86400.0
         for minute in range(30 * 1440):
             t_s = 2.0 + minute * 60.0
-            self._sample_cards(t_s)
+            self._sample_cards(t_s, newest=False)
             if minute % 2 == 0:
                 self._step(1 + minute * 48, t_s)
         self.manual.now_s = 2.0 + 30 * day_s
@@ -198,7 +198,7 @@ class FakeWorkspace:
             return fake_data.NOW_STEP + 159
         return fake_data.NOW_STEP
 
-    def _sample_cards(self, t_s: float) -> None:
+    def _sample_cards(self, t_s: float, *, newest: bool = True) -> None:
         readings: dict[str, Mapping[str, Reading]] = {}
         lost = self.state is FakeState.GPU_LOST and t_s > fake_data.HISTORY_S - 90.0
         for card in self.cards.get():
@@ -206,11 +206,12 @@ class FakeWorkspace:
             values = fake_data.card_values(self.state, card, t_s)
             if lost:
                 history.append_gap(t_s)
-                readings[card.uuid] = {name: Reading(None, Reason.GPU_LOST) for name in GPU_FIELDS}
             else:
-                history.append(t_s, values)
-                readings[card.uuid] = {name: fake_data.reading(name, values) for name in GPU_FIELDS}
-        self.readings.set(readings)
+                history.append(t_s, [values[name] for name in GPU_FIELDS])
+            if newest:
+                readings[card.uuid] = fake_data.readings(values, lost=lost)
+        if newest:
+            self.readings.set(readings)
         self.store.history("host").append(t_s, fake_data.host_values(t_s))
 
     def _step(self, step: int, t_s: float) -> None:

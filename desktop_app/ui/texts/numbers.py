@@ -139,10 +139,17 @@ def time_range(low_s: float, high_s: float) -> str:
     return QCoreApplication.translate("Numbers", "{0} to {1}").format(low, high)
 
 
-def plus_minus(seconds: float) -> str:
-    """``± 4 min``: one unit is enough for an uncertainty."""
-    coarse = seconds if seconds < _MINUTE_S else _MINUTE_S * round(seconds / _MINUTE_S)
-    return f"±{NBSP}{about(coarse)}"
+def with_uncertainty(seconds: float, half_s: float) -> str:
+    """``1 h 12 min ± 4``: an uncertainty in the last unit of the duration needs none of its own."""
+    text = about(seconds)
+    if half_s < 1.0:
+        return text
+    minutes = round(half_s / _MINUTE_S)
+    ends_in_minutes = 10 * _MINUTE_S <= seconds < _DAY_S
+    if ends_in_minutes and minutes < 60:
+        return f"{text}{NBSP}±{NBSP}{max(minutes, 1)}"
+    coarse = half_s if half_s < _MINUTE_S else _MINUTE_S * minutes
+    return f"{text}{NBSP}±{NBSP}{about(coarse)}"
 
 
 def sentences(*parts: str) -> str:

@@ -16,14 +16,13 @@ def epoch(status: RunStatus) -> str:
 
 
 def eta(status: RunStatus) -> str:
-    """``ETA 1 h 12 min ± 4 min``; how long it took, when it has ended."""
+    """``ETA 1 h 12 min ± 4``; how long it took, when it has ended."""
     if status.ended_t_s is not None and status.started_t_s is not None:
         took = numbers.duration(status.ended_t_s - status.started_t_s)
         return QCoreApplication.translate("Progress", "took {0}").format(took)
     if status.eta_s is None:
         return QCoreApplication.translate("Progress", "ETA not known yet")
-    text = QCoreApplication.translate("Progress", "ETA {0}").format(numbers.about(status.eta_s))
-    if status.eta_low_s is None or status.eta_high_s is None:
-        return text
-    half = (status.eta_high_s - status.eta_low_s) / 2
-    return text if half < 1.0 else f"{text} {numbers.plus_minus(half)}"
+    half_s = 0.0
+    if status.eta_low_s is not None and status.eta_high_s is not None:
+        half_s = (status.eta_high_s - status.eta_low_s) / 2
+    return QCoreApplication.translate("Progress", "ETA {0}").format(numbers.with_uncertainty(status.eta_s, half_s))
