@@ -6,7 +6,7 @@ ARGS   ?=
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test check lint types contracts translations screenshots benchmarks clean
+.PHONY: help demo run test check lint types contracts translations documentation screenshots benchmarks clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,6 +43,9 @@ contracts: $(STAMP)
 
 translations: $(STAMP) ## Bring the translation files up to date with the sources
 	$(BIN)/python packaging/translations.py
+
+documentation: $(STAMP) ## Bring the tables of the user guide up to date with the code
+	QT_QPA_PLATFORM=offscreen $(BIN)/python packaging/documentation.py
 
 screenshots: $(STAMP) ## Take the screenshots of the README
 	$(BIN)/python packaging/screenshots.py
