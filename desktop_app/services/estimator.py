@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from collections.abc import Callable
@@ -32,6 +33,9 @@ class EstimateRequest:
 Compute = Callable[[EstimateRequest], Estimate]
 
 _UNEXPECTED: Final = "estimate.failed"
+# WORKAROUND(CPython bpo-42969, < 3.14): a daemon thread that comes out of torch's C++ while the interpreter ends takes
+# the process down with SIGABRT. A trace takes seconds; the process waits so long for the one under way.
+_AT_EXIT_S: Final = 8.0
 
 
 class Estimator:
@@ -57,6 +61,7 @@ class Estimator:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="estimator", daemon=True)
                 self._thread.start()
+                atexit.register(self.stop, _AT_EXIT_S)
             self._condition.notify_all()
 
     def refuse(self, config: RunConfig, error: FloodmarkError) -> None:
@@ -97,13 +102,16 @@ class Estimator:
             self._condition.notify_all()
 
     def stop(self, timeout_s: float = 2.0) -> bool:
-        """A trace under way is given up with the process: the thread is a daemon."""
+        """Answer nobody any more. ``False``: a trace is under way still; what it finds is dropped."""
         with self._condition:
             self._ending = True
             self._condition.notify_all()
         if self._thread is not None:
             self._thread.join(timeout_s)
-        return self._thread is None or not self._thread.is_alive()
+            if self._thread.is_alive():
+                return False
+            atexit.unregister(self.stop)
+        return True
 
     def _run(self) -> None:
         while True:

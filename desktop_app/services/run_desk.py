@@ -291,6 +291,7 @@ class RunDesk:
                 self._machine.to(final.state)
             self._token = None
             self.run.set(final)
+        self._estimator.wake()  # who waits for the estimate of a run that has failed
 
 
 def _first_status(order: RunOrder, now_s: float) -> RunStatus:

@@ -17,7 +17,7 @@ from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import EventQueue
 from desktop_app.core.forecasts import Alert, Forecast
 from desktop_app.core.lifecycle import ClosingStages, StageResult
-from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats, RunStatus
+from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats, RunState, RunStatus
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import Card, ProcessSample, Reading, SelfCost
 from desktop_app.services.alert_desk import AlertDesk
@@ -227,8 +227,10 @@ class Session:
         return self._runs.wait(timeout_s)
 
     def wait_for_estimate(self, config: RunConfig, *, timeout_s: float = 60.0) -> EstimateStatus:
-        """The answer for ``config``; for headless programs."""
-        return self._estimator.wait_for(config, timeout_s=timeout_s)
+        """The answer for ``config``, unless its run has failed meanwhile; for headless programs."""
+        return self._estimator.wait_for(
+            config, timeout_s=timeout_s, unless=lambda: self.run.get().state is RunState.FAILED
+        )
 
     def host_available_bytes(self) -> int | None:
         """RAM that is free now; ``None`` until the host was read."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import queue
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -199,3 +203,38 @@ def test_stop_during_work_waits_for_it_only_so_long(computer: Computer) -> None:
     estimator.request(request(2))
     assert computer.asked.empty()
     assert Estimator(computer).stop()
+
+
+CHILD = """
+import threading
+from desktop_app.services.estimator import EstimateRequest, Estimator
+from desktop_app.training.config import RunConfig
+from services.doubles import make_card
+begun = threading.Event()
+
+def compute(_):
+    begun.set()
+    threading.Event().wait(0.3)
+    print("traced", flush=True)
+    raise ValueError
+
+estimator = Estimator(compute)
+estimator.request(EstimateRequest(RunConfig(), make_card(), 0))
+begun.wait(10)
+estimator.stop(0.0)
+print("leaving", flush=True)
+"""
+
+
+def test_the_process_waits_for_a_trace_when_it_ends() -> None:
+    """A thread inside torch while the interpreter ends takes the process down."""
+    tests = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        env={**os.environ, "PYTHONPATH": str(tests)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["leaving", "traced"])

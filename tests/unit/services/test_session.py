@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,7 @@ CARD = make_card()
 class Bench:
     def __init__(self, trainer: FakeTrainer, backend: Backend | None = None) -> None:
         self.trainer = trainer
+        self.before_estimate: Callable[[], object] = lambda: None
         self.asked: queue.SimpleQueue[EstimateRequest] = queue.SimpleQueue()
         self.session = Session(
             clock=SessionClock(),
@@ -47,6 +49,7 @@ class Bench:
 
     def _estimate(self, request: EstimateRequest) -> Estimate:
         self.asked.put(request)
+        self.before_estimate()
         return make_estimate(batch_size=request.config.batch_size)
 
     def open(self) -> Session:
@@ -161,6 +164,20 @@ def test_a_start_uses_the_estimate_that_is_there(bench: Bench) -> None:
     session.start(config)
     bench.until(RunState.RUNNING)
     assert bench.asked.empty()
+
+
+def test_nobody_waits_for_the_estimate_of_a_run_that_has_failed(bench: Bench) -> None:
+    never = threading.Event()
+    bench.before_estimate = lambda: never.wait(PATIENCE_S)
+    session = bench.open()
+    config = RunConfig(device="auto")
+    session.request_estimate(config)
+    waited = threading.Thread(target=session.wait_for_estimate, args=(config,), kwargs={"timeout_s": 600.0})
+    waited.start()
+    session.start(RunConfig(device="cuda:9"))
+    waited.join(PATIENCE_S)
+    assert not waited.is_alive()
+    never.set()
 
 
 # Runs
