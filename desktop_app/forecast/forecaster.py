@@ -59,9 +59,17 @@ class Forecaster:
         capacity_bytes: int | None = None,
         others_bytes: int | None = None,
         outside_bytes: int | None = None,
+        total_steps: int | None = None,
+        steps_per_epoch: int | None = None,
     ) -> None:
-        """Take newer figures of the card; ``None`` leaves a figure as it is."""
-        given = {"capacity_bytes": capacity_bytes, "others_bytes": others_bytes, "outside_bytes": outside_bytes}
+        """Take newer figures of the card and of the run's length; ``None`` leaves a figure as it is."""
+        given = {
+            "capacity_bytes": capacity_bytes,
+            "others_bytes": others_bytes,
+            "outside_bytes": outside_bytes,
+            "total_steps": total_steps,
+            "steps_per_epoch": steps_per_epoch,
+        }
         with self._lock:
             self._environment = replace(self._environment, **{name: n for name, n in given.items() if n is not None})
 

@@ -96,6 +96,7 @@ class RunDesk:
         self._thread: threading.Thread | None = None
         self._token: ControlToken | None = None
         self._forecaster: ForecasterThread | None = None
+        self._length_told = False
         self.run: Cell[RunStatus] = Cell(RunStatus(RunState.IDLE))
         self.memory: Cell[MemoryStats | None] = Cell(None)
 
@@ -206,7 +207,7 @@ class RunDesk:
             self._estimator.wait_for(order.config, timeout_s=_ESTIMATE_PATIENCE_S, unless=lambda: token.stop_requested)
         if token.stop_requested:
             return replace(self.run.get(), state=RunState.STOPPED)
-        self._forecaster = self._make_forecaster(order)
+        self._forecaster, self._length_told = self._make_forecaster(order), False
         feed = RunFeed(
             self._store,
             self._events,
@@ -265,6 +266,18 @@ class RunDesk:
             if status.state is not self.run.get().state:
                 _log.info("Run %s: %s at step %d", status.run_name, status.state.value, status.step)
             self.run.set(status)
+        if not self._length_told and status.total_steps is not None:
+            self._length_told = True
+            self._tell_length(status)
+
+    def _tell_length(self, status: RunStatus) -> None:
+        """The forecaster learns how long the run and its epochs are. Runs in: trainer thread."""
+        forecaster, total = self._forecaster, status.total_steps
+        if forecaster is not None and total is not None:
+            whole_epochs = status.epochs > 0 and total % status.epochs == 0  # not when resumed with another batch size
+            forecaster.forecaster.set_environment(
+                total_steps=total, steps_per_epoch=total // status.epochs if whole_epochs else None
+            )
 
     def _completed(self, status: RunStatus) -> RunStatus:
         """With what the trainer does not know: the scenario, and the beginning until it has one of its own."""

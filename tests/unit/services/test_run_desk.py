@@ -19,6 +19,7 @@ from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.forecasts import Estimate
 from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, RunState, RunStatus
 from desktop_app.core.store import Store
+from desktop_app.forecast.forecaster import Forecaster
 from desktop_app.services import session_database
 from desktop_app.services.alert_desk import AlertDesk
 from desktop_app.services.card_use import CardUse
@@ -107,6 +108,33 @@ class Bench:
         assert self.desk.wait(PATIENCE_S)
         self.records.close()
         assert self.estimator.stop(PATIENCE_S)
+
+
+class Scripted:
+    """A trainer that says what the test tells it to, when it is told."""
+
+    def __init__(self) -> None:
+        self.token: Any = None
+        self.sink: Any = None
+        self.ready = threading.Event()
+        self.leave = threading.Event()
+        self.last = RunStatus(RunState.FINISHED, step=9)
+
+    def __call__(self, _: RunOrder, *, sink: Any, token: Any, **__: Any) -> RunStatus:
+        self.sink, self.token = sink, token
+        self.ready.set()
+        assert self.leave.wait(PATIENCE_S)
+        return self.last
+
+    def say(self, state: RunState, *, step: int, waiting_step: int | None = None) -> None:
+        self.sink.on_status(RunStatus(state, step=step, waiting_step=waiting_step))
+
+
+@pytest.fixture
+def scripted() -> Iterator[Scripted]:
+    made = Scripted()
+    yield made
+    made.leave.set()
 
 
 @pytest.fixture(autouse=True)
@@ -227,6 +255,28 @@ def test_others_that_come_during_the_run_are_told(bench: Bench, trainer: FakeTra
     assert forecast.device_bytes == 1030 + 512 * 1024**2
 
 
+@pytest.mark.parametrize(
+    ("total", "epochs", "steps_per_epoch"), [(500, 20, 25), (501, 20, None), (500, 0, None), (None, 20, None)]
+)
+def test_the_forecaster_learns_how_long_run_and_epochs_are(
+    bench_of: Callable[[TrainerFactory], Bench],
+    scripted: Scripted,
+    monkeypatch: pytest.MonkeyPatch,
+    total: int | None,
+    epochs: int,
+    steps_per_epoch: int | None,
+) -> None:
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(Forecaster, "set_environment", lambda _, **given: told.append(given))
+    bench = bench_of(scripted)
+    bench.start()
+    assert scripted.ready.wait(PATIENCE_S)
+    scripted.say(RunState.RUNNING, step=0)
+    for step in (0, 1):
+        scripted.sink.on_status(RunStatus(RunState.RUNNING, step=step, total_steps=total, epochs=epochs))
+    assert told == ([] if total is None else [{"total_steps": total, "steps_per_epoch": steps_per_epoch}])
+
+
 def test_a_run_file_in_the_session_reads_back_from_anywhere(
     bench: Bench, trainer: FakeTrainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,33 +308,6 @@ def test_pause_and_resume_show_what_they_wait_for(bench: Bench, trainer: FakeTra
     trainer.allow(2)
     bench.desk.resume()
     assert bench.end().step == 4
-
-
-class Scripted:
-    """A trainer that says what the test tells it to, when it is told."""
-
-    def __init__(self) -> None:
-        self.token: Any = None
-        self.sink: Any = None
-        self.ready = threading.Event()
-        self.leave = threading.Event()
-        self.last = RunStatus(RunState.FINISHED, step=9)
-
-    def __call__(self, _: RunOrder, *, sink: Any, token: Any, **__: Any) -> RunStatus:
-        self.sink, self.token = sink, token
-        self.ready.set()
-        assert self.leave.wait(PATIENCE_S)
-        return self.last
-
-    def say(self, state: RunState, *, step: int, waiting_step: int | None = None) -> None:
-        self.sink.on_status(RunStatus(state, step=step, waiting_step=waiting_step))
-
-
-@pytest.fixture
-def scripted() -> Iterator[Scripted]:
-    made = Scripted()
-    yield made
-    made.leave.set()
 
 
 def test_a_request_stays_shown_until_the_trainer_has_seen_it(
