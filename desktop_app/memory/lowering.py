@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
+from desktop_app.memory.deferred_bookings import MASK_MAKER, SUM_MAKER
 from desktop_app.memory.overheads import CUDNN_OP, CardSpec, cublas_workspace_bytes, sm_count, threads_per_sm
 from desktop_app.memory.reduction import INDEXED_BYTES, SUM_BYTES, staging_bytes
 
@@ -76,6 +77,8 @@ class OpRule:
     workspace: bool  # conv and reductions: ask Lowering.transients
     makes_state: bool
     quiet: bool  # a VIEW with nothing else to book: the tracker returns at once
+    plain: bool  # FRESH and nothing else to book
+    may_wait: bool  # see deferred_bookings
     normalizes: bool  # batch norm: keeps no statistics of the batch when it does not train
     in_place: bool  # writes into its first argument and changes neither its shape nor its storage
 
@@ -100,6 +103,8 @@ def learn_rule(func: torch._ops.OpOverload) -> OpRule:
         workspace=workspace,
         makes_state=name in _STATE_MAKERS,
         quiet=kind in (Kind.VIEW, Kind.HOST) and not cublas,
+        plain=kind is Kind.FRESH and not cublas and not workspace,
+        may_wait=name in (MASK_MAKER, SUM_MAKER),
         normalizes=name == "native_batch_norm",
         in_place=kind is Kind.VIEW and name.endswith("_") and name not in _GEOMETRY,
     )

@@ -19,7 +19,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from desktop_app.core.steps import Category, Phase
 from desktop_app.memory.deferred_bookings import (
     MASK_MAKER,
-    SUM_MAKER,
     DropoutStep,
     StorageRef,
     dropout_step,
@@ -110,7 +109,9 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if rule is None:
             rule = self._rules[func] = learn_rule(func)
         out = self._call(func, rule, args, kwargs)
-        if not rule.quiet:
+        if rule.plain and isinstance(out, torch.Tensor):
+            self._book_output(rule, args, kwargs, out)
+        elif not rule.quiet:
             self._book(rule, args, kwargs, out)
         return out
 
@@ -126,7 +127,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         storage = tensor.untyped_storage()
         if storage._cdata in self._refs or not storage.nbytes():  # noqa: SLF001
             return False
-        self._add(storage, storage.nbytes(), category, op)
+        self._allocate(self._new_ref(storage, storage.nbytes(), category, op))
         return True
 
     def track_model(self, model: torch.nn.Module) -> None:
@@ -194,24 +195,24 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if rule.kind is Kind.RESIZES and known.size_bytes != size_bytes:
                 self._resize(known, size_bytes)
             return
-        if rule.kind in (Kind.MAY_ALIAS, Kind.RESIZES) and _is_storage_of(storage, (args, kwargs)):
-            return
-        if not size_bytes:
-            self._new_ref(storage, 0, _PHASE_CATEGORY[self.phase], rule.name)  # it may grow
+        if rule.kind is not Kind.FRESH and _is_storage_of(storage, (args, kwargs)):
             return
         category = _PHASE_CATEGORY[self.phase]
-        if rule.name == MASK_MAKER and may_be_mask(output, self.phase):
-            self._pending = self._new_ref(storage, size_bytes, category, rule.name)
-            return
-        if rule.name == SUM_MAKER and self.phase is Phase.BACKWARD:
-            partner = summed_in_place(args, output, self._refs)
-            if partner is not None:
-                self._pending = self._new_ref(storage, size_bytes, category, rule.name)
-                self._pending.partner = partner
-                return
         if rule.makes_state and self.phase is Phase.OPTIMIZER:
             category = Category.OPTIMIZER_STATE
-        self._add(storage, size_bytes, category, rule.name)
+        ref = self._new_ref(storage, size_bytes, category, rule.name)
+        if rule.may_wait and self._must_wait(ref, args, output):
+            self._pending = ref
+        elif size_bytes:  # one without may grow
+            self._allocate(ref)
+
+    def _must_wait(self, ref: StorageRef, args: Any, output: torch.Tensor) -> bool:
+        """Whether only what comes next tells what CUDA allocates here."""
+        if ref.op == MASK_MAKER:
+            return may_be_mask(output, self.phase)
+        if self.phase is Phase.BACKWARD:
+            ref.partner = summed_in_place(args, output, self._refs)
+        return ref.partner is not None
 
     def _settle(self, func: Any, args: Any) -> None:
         """The next op is known: book what waits for it, unless it needs one op more."""
@@ -236,9 +237,6 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._at_work(self._ledger.allocate, self._lowering.cublas_bytes, category=Category.WORKSPACE, op=CUBLAS_OP)
             self._handles_made.add(backward)
 
-    def _add(self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str) -> None:
-        self._allocate(self._new_ref(storage, size_bytes, category, op))
-
     def _new_ref(self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str) -> StorageRef:
         ref = StorageRef(storage, self._on_death)
         ref.key = storage._cdata  # noqa: SLF001
@@ -251,13 +249,20 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return ref
 
     def _allocate(self, ref: StorageRef) -> None:
-        ref.handle = self._at_work(self._ledger.allocate, ref.size_bytes, category=ref.category, op=ref.op)
-
-    def _at_work(self, call: Callable[..., Any], argument: Any, **kwargs: Any) -> Any:
-        """Deaths during the call (the collector may run at any moment) wait until it is over."""
+        """``_at_work`` written out: the hot path."""
         self._busy = True
         try:
-            return call(argument, **kwargs)
+            ref.handle = self._ledger.allocate(ref.size_bytes, category=ref.category, op=ref.op)
+        finally:
+            self._busy = False
+            if self._waiting:
+                self.settle_frees()
+
+    def _at_work(self, call: Callable[..., Any], argument: Any, **kwargs: Any) -> None:
+        """Deaths meanwhile (the collector may run at any moment) wait until the ledger is done."""
+        self._busy = True
+        try:
+            call(argument, **kwargs)
         finally:
             self._busy = False
             if self._waiting:
@@ -277,10 +282,13 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """A storage is gone. Called by the interpreter, on whatever thread dropped it."""
         if self._refs.get(ref.key) is ref:
             del self._refs[ref.key]
-        if self._busy or threading.get_ident() != self._owner:
+        if self._busy or self._waiting or threading.get_ident() != self._owner:
             self._waiting.append(ref)
-        else:
+        elif self._pending is not None:
             self._release(ref)
+        elif ref.handle is not None:
+            handle, ref.handle = ref.handle, None
+            self._ledger.free(handle)
 
     def _release(self, ref: StorageRef) -> None:
         pending = self._pending

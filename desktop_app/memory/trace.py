@@ -146,6 +146,10 @@ class _Run:
             self._validate()
         return self.recorder.finish()
 
+    def close(self) -> None:
+        """Take the hooks off the model: they and the tracker hold each other."""
+        self._tracker.close()
+
     def _micro_step(self) -> None:
         """The batch before goes when the loader's next one takes its name, so before that is on the card."""
         self._enter(Phase.FORWARD)
@@ -201,7 +205,11 @@ def trace_training(target: TraceTarget, *, batch_size: int, card: CardSpec | Non
     with _COLLECTOR_REST:
         with torch.device("meta"):
             subject = target.build()
-        return Trace(events=_Run(subject, batch_size=batch_size, card=card).go(), batch_size=batch_size)
+        run = _Run(subject, batch_size=batch_size, card=card)
+        try:
+            return Trace(events=run.go(), batch_size=batch_size)
+        finally:
+            run.close()
 
 
 def _choose_foreach(optimizer: torch.optim.Optimizer) -> None:
@@ -240,6 +248,7 @@ def trace_ops(run: Callable[[Callable[[Phase], None]], None], *, card: CardSpec 
     enter(Phase.FORWARD)
     with _COLLECTOR_REST, tracker, torch.device("meta"):
         run(enter)
+    tracker.close()
     return Trace(events=recorder.finish(), batch_size=1)
 
 
