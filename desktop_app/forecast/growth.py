@@ -28,8 +28,8 @@ class LineFit:
     The noise has two parts: ``noise_bytes``, independent at each point, and ``wander_bytes``, the deviation that one
     step adds for good (a leak of varying size is a random walk around its line). ``level_bytes`` is the line at the
     newest point. ``early`` and ``late`` are the slopes of the two halves and ``half_sd`` the deviation of each;
-    ``straight_…`` are the two parts of the noise when a curve is not counted as noise. ``never_fell``: no point lies
-    below the one before it.
+    ``straight_…`` are the two parts of the noise when a curve is not counted as noise. ``steady_lumps``: rises in the
+    half that has fewer, when no point lies below the one before it; else 0.
     """
 
     slope: float
@@ -44,7 +44,7 @@ class LineFit:
     half_sd: float
     straight_noise_bytes: float
     straight_wander_bytes: float
-    never_fell: bool
+    steady_lumps: int
 
     @property
     def grown_bytes(self) -> float:
@@ -107,8 +107,16 @@ def fit_line(steps: Floats, values: Floats) -> LineFit:
         half_sd=_slope_sd(straight_noise, straight_wander, middle, span / 2.0),
         straight_noise_bytes=straight_noise,
         straight_wander_bytes=straight_wander,
-        never_fell=bool(np.all(values[1:] >= values[:-1])),
+        steady_lumps=_steady_lumps(values),
     )
+
+
+def _steady_lumps(values: Floats) -> int:
+    changes = values[1:] - values[:-1]
+    if np.any(changes < 0):
+        return 0
+    middle = changes.size // 2
+    return int(min(np.count_nonzero(changes[:middle]), np.count_nonzero(changes[middle:])))
 
 
 def _points_alike(noise: float, wander: float, points: int) -> int:

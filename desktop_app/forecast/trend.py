@@ -17,8 +17,9 @@ from desktop_app.forecast.troughs import SHORTEST_POINTS, TroughSeries, Window
 
 SIGNIFICANT_Z: Final = 4.0  # slope over its deviation below which growth is noise; high because it is asked every step
 # Enough when an alert is out already, and for growth in lumps that never fell: the significance of k random lumps is
-# about √(k / 2), and eight rises without a fall are one chance in 256.
+# about √(k / 2), and eight rises without a fall, four in each half, are one chance in 256.
 STILL_SIGNIFICANT_Z: Final = 2.0
+_STEADY_LUMPS: Final = 4
 _CLEARER: Final = 1.25  # times as significant: what a shorter window must be to be preferred
 _NEWEST_SHARE: Final = 0.35
 _FIRST_LOOK_Z: Final = 2.5
@@ -207,7 +208,8 @@ class TroughTrend:
 
 
 def _significant(fit: LineFit, interest: Interest) -> bool:
-    return fit.significance >= (STILL_SIGNIFICANT_Z if interest.known or fit.never_fell else SIGNIFICANT_Z)
+    lenient = interest.known or fit.steady_lumps >= _STEADY_LUMPS
+    return fit.significance >= (STILL_SIGNIFICANT_Z if lenient else SIGNIFICANT_Z)
 
 
 def _stopped(window: Window, fit: LineFit) -> bool:
@@ -221,7 +223,11 @@ def _stopped(window: Window, fit: LineFit) -> bool:
         expected = fit.slope * span
         of_noise = math.hypot(fit.straight_noise_bytes, fit.straight_wander_bytes * math.sqrt(span))
         chance = min(of_noise, change_sd * math.sqrt(points - 1))  # the end of growth is no wander
-        if points < _STOPPED_POINTS or expected < max(_STOPPED_Z * chance, _STOPPED_LUMPS * largest_lump):
+        if (
+            points < _STOPPED_POINTS
+            or span > fit.span_steps
+            or expected < max(_STOPPED_Z * chance, _STOPPED_LUMPS * largest_lump)
+        ):
             continue
         if median(troughs[-3:]) - median(troughs[-points:][:3]) < _STOPPED_SHARE * expected:
             return True
