@@ -44,7 +44,9 @@ def run_demo(scenario_name: str, *, card_name: str | None, batch_size: int | Non
 def run_training(config_path: Path, *, card_name: str | None, launch: Launch) -> int:
     """``floodmark train``."""
     config = load_config(config_path)
-    return _run(Job(config), card_name or config.card, launch)
+    if card_name is not None:
+        config = dataclasses.replace(config, card=card_name)
+    return _run(Job(config), config.card, launch)
 
 
 def open_window(*, card_name: str | None, launch: Launch) -> int:
@@ -86,11 +88,16 @@ def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must
             must_train=must_train,
             on_simulated=lambda line: session.add_notice("telemetry.simulated", line, level="info"),
         )
+
+    def load_of(card: Card | None) -> CardLoad:
+        """Where a run books its work: cards that joined later have a load of their own."""
+        return (None if card is None else session.shelf.load_of(card.uuid)) or load
+
     session = Session(
         clock=clock,
         backend=backend,
         compute_estimate=estimate_request,
-        train=functools.partial(train_order, clock=clock, load=load),
+        train=functools.partial(train_order, clock=clock, load_of=load_of),
         sampling_hz=sampling_hz,
     )
     return session

@@ -7,6 +7,17 @@ from collections.abc import Callable, Sequence
 from desktop_app.core.errors import NoSuchDeviceError
 from desktop_app.core.telemetry import Card
 from desktop_app.services.torch_build import TorchBuild, installed_torch
+from desktop_app.telemetry.selection import DEFAULT_CARD
+from desktop_app.training.config import RunConfig
+
+
+def simulated_name(config: RunConfig, cards: Sequence[Card]) -> str | None:
+    """The catalogue name of the card that a run wants simulated; ``None`` when it takes one that is there."""
+    if config.device not in ("auto", "simulated"):
+        return None
+    if config.card:
+        return config.card
+    return DEFAULT_CARD if config.device == "simulated" and not any(card.simulated for card in cards) else None
 
 
 def choose_card(device: str, cards: Sequence[Card], selected: Card | None) -> Card | None:

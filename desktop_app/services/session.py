@@ -21,7 +21,7 @@ from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import Card, ProcessSample, Reading, SelfCost
 from desktop_app.services.alert_desk import AlertDesk
-from desktop_app.services.card_choice import check_trainable, choose_card
+from desktop_app.services.card_choice import check_trainable, choose_card, simulated_name
 from desktop_app.services.card_use import CardUse
 from desktop_app.services.estimator import Compute, EstimateRequest, Estimator
 from desktop_app.services.facade import EstimateStatus, Notice, ResumeOffer, TelemetryStatus
@@ -36,6 +36,7 @@ from desktop_app.services.session_folder import SessionFolder, find_resume_offer
 from desktop_app.services.telemetry_feed import TelemetryFeed
 from desktop_app.telemetry.backend import Backend
 from desktop_app.telemetry.sampler import Sampler
+from desktop_app.telemetry.shelf import CardShelf
 from desktop_app.training.config import RunConfig, load_config
 
 _log = logging.getLogger(__name__)
@@ -69,7 +70,8 @@ class Session:
         self._feed = TelemetryFeed(
             self.store, self.events, on_cards_known=self._on_cards_known, on_second=self._on_second
         )
-        self._sampler = Sampler(backend, clock, sink=self._feed, interval_s=1.0 / sampling_hz)
+        self.shelf = CardShelf(backend, clock=clock, on_added=self._look_again)
+        self._sampler = Sampler(self.shelf, clock, sink=self._feed, interval_s=1.0 / sampling_hz)
         self._use = CardUse()
         self._desk = AlertDesk(self.events)
         self._estimator = Estimator(compute_estimate)
@@ -151,7 +153,7 @@ class Session:
         self.resume_offer.set(None)
         order = RunOrder(config, None, resume_from=resume_from, fault=fault, scenario=scenario)
         try:
-            card = self.card_for(config)
+            card = self._take_card(config)
             check_trainable(card)
         except FloodmarkError as error:
             self._runs.refuse(order, error)
@@ -243,6 +245,9 @@ class Session:
 
     def card_for(self, config: RunConfig) -> Card | None:
         """The card of a run; ``None`` for one on the CPU. ``NoSuchDeviceError`` when there is none that suits it."""
+        name = simulated_name(config, self.cards.get())
+        if name is not None:
+            return self.shelf.describe(name)
         return choose_card(config.device, self.cards.get(), self.selected_card())
 
     def raised_alerts(self) -> tuple[Alert, ...]:
@@ -262,6 +267,21 @@ class Session:
         A trainer that does not stop leaves a folder that can be resumed.
         """
         return self._stages.close_all()
+
+    def _take_card(self, config: RunConfig) -> Card | None:
+        """As ``card_for``; a simulated card that the run names joins the others and is the one on show."""
+        name = simulated_name(config, self.cards.get())
+        if name is None:
+            return self.card_for(config)
+        card = self.shelf.add(name)
+        known = self.cards.get()
+        if card.uuid not in {other.uuid for other in known}:
+            self._feed.on_cards((*known, card))
+        self.card_uuid.set(card.uuid)
+        return card
+
+    def _look_again(self) -> None:
+        self._sampler.look_again()
 
     def _on_cards_known(self) -> None:
         if self.card_uuid.get() is None:

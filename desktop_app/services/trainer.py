@@ -66,7 +66,7 @@ def train_order(
     token: ControlToken,
     checkpoints: Path,
     clock: SessionClock,
-    load: CardLoad,
+    load_of: Callable[[Card | None], CardLoad],
     others_bytes: Callable[[], int],
 ) -> RunStatus:
     """Train in the calling thread and return the last status. Implements ``run_desk.TrainerFactory``."""
@@ -75,7 +75,7 @@ def train_order(
     from desktop_app.training.recipes.faults import FAULTS
     from desktop_app.training.recipes.recipe import RECIPES
 
-    config = order.config
+    config, load = order.config, load_of(order.card)
     if config.output_dir is None:
         config = replace(config, output_dir=str(checkpoints))
     recipe = RECIPES[config.recipe]

@@ -6,8 +6,9 @@ import pytest
 
 from desktop_app.core.errors import NoSuchDeviceError
 from desktop_app.core.telemetry import Card
-from desktop_app.services.card_choice import check_trainable, choose_card
+from desktop_app.services.card_choice import check_trainable, choose_card, simulated_name
 from desktop_app.services.torch_build import TorchBuild
+from desktop_app.training.config import RunConfig
 
 from .doubles import make_card
 
@@ -91,3 +92,20 @@ def test_a_card_without_a_known_index_is_never_taken_for_the_first() -> None:
         check_trainable(hidden, torch_build=lambda: CUDA)
     assert caught.value.code == "device.index_unknown"
     assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("device", "card", "cards", "wanted"),
+    [
+        ("auto", None, (), None),
+        ("auto", "RTX 4090", (), "RTX 4090"),
+        ("simulated", "RTX 4090", (), "RTX 4090"),
+        ("simulated", None, (), "GeForce GTX 1660"),
+        ("cuda:0", "RTX 4090", (), None),
+        ("cpu", "RTX 4090", (), None),
+    ],
+)
+def test_a_named_card_is_simulated_unless_the_device_says_otherwise(
+    device: str, card: str | None, cards: tuple[Card, ...], wanted: str | None
+) -> None:
+    assert simulated_name(RunConfig(device=device, card=card), cards) == wanted

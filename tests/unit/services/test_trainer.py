@@ -88,7 +88,7 @@ class Run:
             token=self.token,
             checkpoints=self.folder,
             clock=SessionClock(),
-            load=self.load,
+            load_of=lambda _card: self.load,
             others_bytes=lambda: self.others_bytes,
         )
 
