@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import torch
 
+from desktop_app.memory.tensor_sources import tensors_in
+
 _CAPACITY: Final = 20_000  # results; some 500 bytes each
 
 _Layout = tuple[torch.Size, tuple[int, ...], torch.dtype]
@@ -34,7 +36,7 @@ class MetaKernels:
         if known is not None:
             return _make(*known)
         out = func(*args, **kwargs) if kwargs else func(*args)
-        layouts = _layouts(out)
+        layouts = _layouts(out, arguments=(args, kwargs))
         if layouts is not None:
             if len(self._known) >= _CAPACITY:
                 self._known.clear()
@@ -50,17 +52,18 @@ def _signature(value: Any) -> Any:
     return type(value), value
 
 
-def _layouts(out: Any) -> tuple[_Layout, ...] | None:
+def _layouts(out: Any, *, arguments: Any) -> tuple[_Layout, ...] | None:
     """``None`` where the result cannot be made again from its layouts."""
     outputs = out if isinstance(out, (tuple, list)) else (out,)
     layouts = []
-    storages = set()
+    storages = {tensor.untyped_storage()._cdata for tensor in tensors_in(arguments)}  # noqa: SLF001
+    known = len(storages)
     for tensor in outputs:
         if type(tensor) is not torch.Tensor or tensor.device.type != "meta" or tensor.storage_offset():
             return None
         storages.add(tensor.untyped_storage()._cdata)  # noqa: SLF001
         layouts.append((tensor.shape, tensor.stride(), tensor.dtype))
-    return tuple(layouts) if len(storages) == len(layouts) else None
+    return tuple(layouts) if len(storages) == known + len(layouts) else None
 
 
 def _make(kind: type[Any], layouts: tuple[_Layout, ...]) -> Any:
