@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # bf16 is computed in hardware from Ampere on (CUDA C++ Programming Guide, compute capability 8.0).
 _BF16_CAPABILITY: Final = (8, 0)
+WARN_LIMITED_BY_DATA: Final = "batch_limited_by_data"  # a larger batch would fit, but there are no more images
 
 
 class RunTarget:
@@ -73,6 +74,7 @@ def estimate_run(
     """
     known = info or RECIPES[config.recipe].describe(config)
     base = estimate(trace_target(config, known), card, batch_size=config.batch_size, others_bytes=others_bytes)
+    base = _within_data(base, known.train_samples // config.accumulation)
     if not with_levers:
         return base
     variants = {
@@ -81,6 +83,15 @@ def estimate_run(
         for changed in (dataclasses.replace(config, **changes),)
     }
     return dataclasses.replace(base, levers=levers(base, card, variants))
+
+
+def _within_data(answer: Estimate, most_samples: int) -> Estimate:
+    """No batch is larger than the data: advice that cannot be followed is none."""
+    largest = answer.largest_batch
+    if largest is None or largest <= most_samples:
+        return answer
+    warnings = (*answer.warnings, WARN_LIMITED_BY_DATA)
+    return dataclasses.replace(answer, largest_batch=max(1, most_samples), warnings=warnings)
 
 
 def _changes(config: RunConfig, card: CardSpec) -> Iterator[tuple[str, dict[str, Any]]]:
