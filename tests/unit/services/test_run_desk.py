@@ -24,6 +24,7 @@ from desktop_app.services import session_database
 from desktop_app.services.alert_desk import AlertDesk
 from desktop_app.services.card_use import CardUse
 from desktop_app.services.estimator import EstimateRequest, Estimator
+from desktop_app.services.facade import EstimateState
 from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.run_desk import RunDesk, RunOrder, TrainerFactory
@@ -398,6 +399,7 @@ def test_stop_does_not_wait_for_an_estimate(bench: Bench, trainer: FakeTrainer) 
     bench.desk.stop()
     status = bench.end()
     assert (status.state, status.run_name, status.scenario) == (RunState.STOPPED, "slow to trace", "leak")
+    assert bench.estimator.status.get().state is EstimateState.WORKING
     assert trainer.orders == []
     assert bench.facts()["ended"]["state"] == "stopped"
 
