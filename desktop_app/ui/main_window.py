@@ -71,7 +71,7 @@ class MainWindow(QMainWindow):
         super().__init__(parent)
         app = cast("QApplication", QApplication.instance())
         self._workspace = workspace
-        self._settings = settings
+        self.settings = settings
         self._presenting = False
         self.appearance = Appearance(app, self, mode=theme, language=language)
         self.charts = ChartSlot(workspace, self.appearance.theme)
@@ -108,7 +108,7 @@ class MainWindow(QMainWindow):
             self.side_panel,
             self.status,
         )
-        self.files = Files(self, self.side_panel.run, self._settings, grab_to=self.grab_to)
+        self.files = Files(self, self.side_panel.run, self.settings, grab_to=self.grab_to)
         self.closing = Closing(workspace, self)
         self.pulse = Pulse(
             self,
@@ -153,10 +153,10 @@ class MainWindow(QMainWindow):
 
     def _restore(self) -> None:
         self.resize(_FIRST_SIZE)
-        if not self._settings.geometry.isEmpty():
-            self.restoreGeometry(self._settings.geometry)
-        self.side_panel.setVisible(self._settings.side_panel)
-        self.actions_.check("view.side_panel", self._settings.side_panel)
+        if not self.settings.geometry.isEmpty():
+            self.restoreGeometry(self.settings.geometry)
+        self.side_panel.setVisible(self.settings.side_panel)
+        self.actions_.check("view.side_panel", self.settings.side_panel)
         self.actions_.check(f"view.theme_{self.appearance.mode.value}", True)
         self._show_language()
 
@@ -198,13 +198,13 @@ class MainWindow(QMainWindow):
         self.side_panel.setVisible(shown)
         self.actions_.check("view.side_panel", shown)
         if not self._presenting:
-            self._settings.side_panel = shown
+            self.settings.side_panel = shown
 
     def toggle_presentation(self) -> None:
         """Everything 1.6 times larger, without the side panel, on the whole screen; again: back."""
         self._presenting = not self._presenting
         self.actions_.check("view.presentation", self._presenting)
-        self.side_panel.setVisible(not self._presenting and self._settings.side_panel)
+        self.side_panel.setVisible(not self._presenting and self.settings.side_panel)
         self.actions_.check("view.side_panel", self.side_panel.isVisibleTo(self))
         if self._presenting:
             self.showFullScreen()
@@ -214,7 +214,7 @@ class MainWindow(QMainWindow):
         self._fit()
 
     def set_theme_mode(self, mode: ThemeMode) -> None:
-        self._settings.theme = mode
+        self.settings.theme = mode
         self.actions_.check(f"view.theme_{mode.value}", True)
         self.appearance.set_mode(mode)
 
@@ -232,7 +232,7 @@ class MainWindow(QMainWindow):
 
     def set_language(self, language: str) -> None:
         """Switch at once; every part takes its texts anew by ``LanguageChange``."""
-        self._settings.language = language
+        self.settings.language = language
         self.appearance.use_language(language)
         self._show_language()
 
@@ -254,14 +254,14 @@ class MainWindow(QMainWindow):
     def show_settings(self) -> None:
         from desktop_app.services.locations import sessions_folder
 
-        dialog = SettingsDialog(self._settings, folder=str(sessions_folder()), parent=self)
+        dialog = SettingsDialog(self.settings, folder=str(sessions_folder()), parent=self)
         dialog.command_chosen.connect(self.actions_.trigger)
         dialog.sampling_chosen.connect(self._set_sampling)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
     def _set_sampling(self, hz: float) -> None:
-        self._settings.sampling_hz = hz
+        self.settings.sampling_hz = hz
         self._workspace.set_sampling_hz(hz)
 
     def show_about(self) -> None:
@@ -327,8 +327,8 @@ class MainWindow(QMainWindow):
     def _on_closing_finished(self) -> None:
         self.pulse.stop()
         if not self._presenting:
-            self._settings.geometry = self.saveGeometry()
-        self._settings.sync()
+            self.settings.geometry = self.saveGeometry()
+        self.settings.sync()
         QTimer.singleShot(0, self, self._leave)
 
     def _leave(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -13,6 +15,12 @@ from desktop_app.ui.texts import errors, numbers
 from desktop_app.ui.theme import Theme
 
 _ICON_SIZE = 16
+# Icon and background of each level that a notice may have.
+_LOOKS: Final = {
+    "info": (IconName.INFO, "calm"),
+    "warning": (IconName.WARNING, "warn"),
+    "error": (IconName.ERROR, "danger"),
+}
 
 
 class _Bar(QFrame):
@@ -50,6 +58,7 @@ class NoticeBars(QWidget):
         self._workspace = workspace
         self._theme = theme
         self._shown: tuple[tuple[Notice, ...], ResumeOffer | None] | None = None
+        self._hidden: set[Notice] = set()
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(1)
@@ -57,7 +66,9 @@ class NoticeBars(QWidget):
 
     def refresh(self) -> None:
         offer = None if self._workspace.run.get().state.active else self._workspace.resume_offer.get()
-        wanted = (self._workspace.notices.get(), offer)
+        known = self._workspace.notices.get()
+        self._hidden &= set(known)  # what comes again is shown again
+        wanted = (tuple(notice for notice in known if notice not in self._hidden), offer)
         if wanted != self._shown:
             self._shown = wanted
             self._rebuild(*wanted)
@@ -79,15 +90,20 @@ class NoticeBars(QWidget):
         self.setVisible(bool(notices) or offer is not None)
 
     def _notice_bar(self, notice: Notice) -> _Bar:
+        icon, banner = _LOOKS.get(notice.level, _LOOKS["warning"])
+        tints = {"danger": self._theme.danger, "warn": self._theme.warn, "calm": self._theme.accent}
         text = errors.text(notice.code, notice.message)
-        severe = notice.level == "error"
-        return _Bar(
-            text,
-            icon=IconName.ERROR if severe else IconName.WARNING,
-            tint=self._theme.danger if severe else self._theme.warn,
-            theme=self._theme,
-            banner="danger" if severe else "warn",
-        )
+        bar = _Bar(text, icon=icon, tint=tints[banner], theme=self._theme, banner=banner)
+        hide = bar.add_button("", kind="quiet")
+        hide.setIcon(icons.icon(IconName.CLOSE, self._theme, color=self._theme.muted))
+        hide.setToolTip(self.tr("Hide"))
+        hide.setAccessibleName(self.tr("Hide"))
+        hide.clicked.connect(lambda: self._hide(notice))
+        return bar
+
+    def _hide(self, notice: Notice) -> None:
+        self._hidden.add(notice)
+        self.refresh()
 
     def _offer_bar(self, offer: ResumeOffer) -> _Bar:
         text = self.tr("The run {0} ended unexpectedly at step {1}, {2}. Resume from its checkpoint?").format(

@@ -147,14 +147,14 @@ class CommandPalette(QDialog):
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
         self.setObjectName("palette")
         self._actions = actions
-        self._search = QLineEdit()
+        self.search = QLineEdit()
         self._model = CommandModel(self)
         self._list = QListView()
         self._delegate = _RowDelegate(theme, self)
         self._nothing = Label(role="muted", font=FontRole.BODY)
         self._build()
         self.retranslate()
-        self._search.textChanged.connect(self._on_search_changed)
+        self.search.textChanged.connect(self._on_search_changed)
         self._list.clicked.connect(lambda _index: self._run_chosen())
 
     def _build(self) -> None:
@@ -163,17 +163,17 @@ class CommandPalette(QDialog):
         self._list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._list.setMouseTracking(True)
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._search.installEventFilter(self)
+        self.search.installEventFilter(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(8, 8, 8, 8)
         layout.setSpacing(8)
-        layout.addWidget(self._search)
+        layout.addWidget(self.search)
         layout.addWidget(self._nothing)
         layout.addWidget(self._list)
 
     def retranslate(self) -> None:
-        self._search.setPlaceholderText(self.tr("Search commands"))
-        self._search.setAccessibleName(self.tr("Search commands"))
+        self.search.setPlaceholderText(self.tr("Search commands"))
+        self.search.setAccessibleName(self.tr("Search commands"))
         self._list.setAccessibleName(self.tr("Commands found"))
         self._nothing.setText(self.tr("No command has these letters."))
 
@@ -182,14 +182,19 @@ class CommandPalette(QDialog):
 
     def open_over(self, window: QWidget) -> None:
         """Show it empty, in the upper middle of ``window``."""
-        self._search.clear()
+        self.search.clear()
         self._on_search_changed("")
         width = min(round(_WIDTH * self._scale()), window.width() - 32)
         rows = min(_ROWS, max(1, self._model.rowCount()))
-        self.resize(width, self._search.sizeHint().height() + 32 + rows * round((_ROW_HEIGHT + 2) * self._scale()))
+        self.resize(width, self.search.sizeHint().height() + 32 + rows * round((_ROW_HEIGHT + 2) * self._scale()))
         self.move(window.mapToGlobal(QPoint((window.width() - width) // 2, 48)))
         self.show()
-        self._search.setFocus()
+        self.search.setFocus()
+
+    def shown_ids(self) -> list[str]:
+        """The commands on the list, best first."""
+        commands = (self._model.command(row) for row in range(self._model.rowCount()))
+        return [command.id for command in commands if command is not None]
 
     def _scale(self) -> float:
         return max(1.0, self.fontMetrics().height() / 15.0)
@@ -213,7 +218,7 @@ class CommandPalette(QDialog):
             self._actions.trigger(command.id)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self._search and isinstance(event, QKeyEvent) and event.type() is QEvent.Type.KeyPress:
+        if watched is self.search and isinstance(event, QKeyEvent) and event.type() is QEvent.Type.KeyPress:
             handler = self._key_handler(event)
             if handler is not None:
                 handler()

@@ -72,11 +72,12 @@ class Pulse(QObject):
         self._draw()
         # The paint events that drawing has asked for, now: else their cost would be nobody's.
         QCoreApplication.sendPostedEvents(self._window, QEvent.Type.UpdateRequest)
-        self._count(time.perf_counter() - started_s)
+        self.count(time.perf_counter() - started_s)
 
-    def _count(self, frame_s: float) -> None:
+    def count(self, frame_s: float) -> None:
+        """Take the cost of one frame; the next ones come as often as that allows."""
         mean_s = frame_s if self._mean_s is None else self._mean_s + _NEW_SHARE * (frame_s - self._mean_s)
-        self._mean_s = max(mean_s, frame_s) if frame_s > BUSY_SHARE else mean_s
+        self._mean_s = mean_s
         self._note_frame(frame_s)
         interval_ms = next_interval_ms(self._mean_s)
         if interval_ms != self._curves.interval():

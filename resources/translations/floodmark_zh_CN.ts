@@ -1086,8 +1086,8 @@
         <translation>bf16：前向和损失用自动混合精度，权重仍为 fp32。</translation>
     </message>
     <message>
-        <source>Largest norm of the gradient. Not set: no clipping.</source>
-        <translation>梯度的最大范数。未设置：不裁剪。</translation>
+        <source>Largest norm of the gradient. 0: no clipping.</source>
+        <translation>梯度的最大范数，0 表示不裁剪。</translation>
     </message>
     <message>
         <source>Stop after this many epochs without a better accuracy.</source>
@@ -1394,6 +1394,10 @@
 </context>
 <context>
     <name>NoticeBars</name>
+    <message>
+        <source>Hide</source>
+        <translation>隐藏</translation>
+    </message>
     <message>
         <source>The run {0} ended unexpectedly at step {1}, {2}. Resume from its checkpoint?</source>
         <translation>训练 {0} 于 {2} 在第 {1} 步意外结束。要从检查点继续吗？</translation>

@@ -21,7 +21,6 @@ from desktop_app.ui.theme import ThemeMode
 from tests.ui.fake_workspace import FakeWorkspace
 from tests.ui.pseudo_locale import compile_pseudo
 
-
 # What Qt's offscreen platform says of every popup: it has no window manager to talk to.
 HARMLESS_MESSAGES = r"This plugin does not support (propagateSizeHints|raise|grabbing the keyboard)"
 
@@ -105,7 +104,8 @@ def make_window(qtbot: QtBot, tmp_path: Path) -> Iterator[Callable[..., MainWind
         settings = Settings(tmp_path / "window.ini")
         window = MainWindow(workspace, settings=settings, theme=theme, language=language)
         windows.append(window)
-        window.resize(width, height)
+        if width and height:
+            window.resize(width, height)
         with qtbot.waitExposed(window):
             window.show()
         window.charts.place()

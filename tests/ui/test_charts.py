@@ -115,13 +115,13 @@ def test_the_mean_of_a_constant_is_the_constant() -> None:
     assert smoothed.history.since(0).values[0] == pytest.approx(0.5)
 
 
-def test_noise_shrinks_to_a_seventh() -> None:
+def test_noise_shrinks_to_a_fifth() -> None:
     random = np.random.default_rng(3)
     smoothed = SmoothedLoss(steps_with([float(value) for value in 1 + 0.1 * random.standard_normal(4000)]))
     for _ in range(10):
         smoothed.follow()
     settled = smoothed.history.since(0).values[0][500:]
-    assert settled.std() == pytest.approx(0.1 / 7, rel=0.15)
+    assert settled.std() == pytest.approx(0.1 / 5, rel=0.15)
 
 
 def test_steps_without_a_logged_loss_are_no_gap() -> None:

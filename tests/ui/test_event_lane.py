@@ -85,7 +85,7 @@ def test_the_loudest_keeps_its_word_where_there_is_room_for_one() -> None:
 def test_words_never_overlap_and_never_leave_the_lane(entries: list[tuple[float, EventKind, Level]]) -> None:
     events = [event(t_s, kind, level, seq=index) for index, (t_s, kind, level) in enumerate(sorted(entries))]
     placed = place(events)
-    assert len(placed) == len(events)
+    assert 1 <= len(placed) <= len(events)
     spans = sorted(span for _, _, span in placed if span is not None)
     assert all(start >= 0 and end <= 700 for start, end in spans)
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
@@ -93,8 +93,12 @@ def test_words_never_overlap_and_never_leave_the_lane(entries: list[tuple[float,
         assert not any(start < x < end for start, end in spans)
 
 
-def test_epochs_and_validations_are_no_marks() -> None:
-    assert place([event(1.0, EventKind.EPOCH), event(2.0, EventKind.VALIDATION)]) == []
+def test_thousands_of_events_are_as_many_marks_as_there_is_room_for() -> None:
+    events = [event(0.1 * index, EventKind.CHECKPOINT, seq=index) for index in range(7000)]
+    events[3500] = event(350.0, EventKind.OOM, Level.ERROR, seq=3500)
+    placed = place(events)
+    assert len(placed) <= 700 / (0.5 * LINE) + 1
+    assert "out of memory" in {text for _, text, _ in placed}
 
 
 @pytest.mark.parametrize(("count", "least", "kept"), [(10, 5.0, 10), (100, 10.0, 20), (1000, 10.0, 20), (1, 5.0, 1)])
@@ -165,6 +169,13 @@ def test_an_event_is_found_under_the_mouse_and_explained(stack: ChartStack, monk
     stack.stage.canvas.hovered.emit(QPointF(lane.left() + mark.x, lane.center().y()))
     assert len(shown) == 1
     assert shown[0].endswith("checkpoint, step 1,480")
+
+
+def test_epochs_and_validations_are_no_marks(stack: ChartStack) -> None:
+    before = len(stack.stage.lane.marks()), len(stack.stage.lane.epochs())
+    now_s = stack.view.anchor_s
+    stack.stage.lane.add((event(now_s - 5, EventKind.EPOCH, seq=900), event(now_s - 9, EventKind.VALIDATION, seq=901)))
+    assert (len(stack.stage.lane.marks()), len(stack.stage.lane.epochs())) == (before[0], before[1] + 1)
 
 
 def test_events_that_come_late_are_put_in_order(stack: ChartStack) -> None:

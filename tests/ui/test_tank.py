@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from functools import cache
@@ -17,7 +18,7 @@ from desktop_app.ui.i18n import Translators
 from desktop_app.ui.tank import TankWidget
 from desktop_app.ui.tank_layout import TankLayout, lay_out, merged_rows
 from desktop_app.ui.tank_model import Segment, TankState
-from desktop_app.ui.tank_painter import flood_color, segment_rects
+from desktop_app.ui.tank_painter import flood_color, segment_rects, verdict_color
 from desktop_app.ui.tank_reader import TankReader
 from desktop_app.ui.theme import DARK, LIGHT
 from tests.ui.fake_data import FakeState
@@ -108,6 +109,21 @@ def test_a_thin_layer_is_still_seen(leak: TankState) -> None:
     layout = lay_out(264, 718, line=LINE, levels=leak.levels, flood_row=False)
     rects = dict(segment_rects(layout, {Segment.OTHERS: 1e-5, Segment.CONTEXT: 0.5}))
     assert rects[Segment.OTHERS].height() == 1
+
+
+@pytest.mark.parametrize(
+    ("measured_gib", "token"),
+    [
+        (4.34, "ok"),  # +0.7 %
+        (4.58, "ok"),  # +6 %, but within "up to 4.60"
+        (4.70, "warn"),  # +9 %
+        (5.20, "danger"),  # the card would have been too small
+        (3.00, "warn"),  # far too careful
+    ],
+)
+def test_colour_of_the_error(measured_gib: float, token: str) -> None:
+    state = dataclasses.replace(state_of(FakeState.HEALTHY), measured_bytes=int(measured_gib * GIB))
+    assert verdict_color(DARK, state) == getattr(DARK, token)
 
 
 def test_colour_of_the_flood_mark_says_whether_it_is_over() -> None:

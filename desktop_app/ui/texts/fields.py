@@ -74,7 +74,7 @@ _HELP: Final = {
     "schedule_epochs": QT_TRANSLATE_NOOP("Fields", "Horizon of the schedule. Not set: the whole run."),
     "warmup_steps": QT_TRANSLATE_NOOP("Fields", "Steps over which the learning rate rises from nought."),
     "precision": QT_TRANSLATE_NOOP("Fields", "bf16: forward and loss under autocast; weights stay fp32."),
-    "grad_clip": QT_TRANSLATE_NOOP("Fields", "Largest norm of the gradient. Not set: no clipping."),
+    "grad_clip": QT_TRANSLATE_NOOP("Fields", "Largest norm of the gradient. 0: no clipping."),
     "early_stop_epochs": QT_TRANSLATE_NOOP("Fields", "Stop after this many epochs without a better accuracy."),
     "max_seconds": QT_TRANSLATE_NOOP("Fields", "Finish after this time of training."),
     "max_steps_per_s": QT_TRANSLATE_NOOP("Fields", "No more optimizer steps per second than this, for demonstrations."),

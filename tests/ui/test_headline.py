@@ -1,0 +1,120 @@
+"""The verdict of every state, word for word."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from desktop_app.core.forecasts import AlertSeverity
+from desktop_app.core.steps import RunState
+from desktop_app.core.telemetry import Reason
+from desktop_app.services.facade import TelemetryStatus
+from desktop_app.ui.headline import Band, Headline, HeadlineAction, current_headline
+from desktop_app.ui.texts.numbers import NBSP
+from tests.ui.fake_workspace import FakeState, FakeWorkspace
+
+
+def headline(workspace: FakeWorkspace) -> Headline:
+    found = current_headline(workspace)
+    return dataclasses.replace(
+        found, sentence=found.sentence.replace(NBSP, " "), evidence=found.evidence.replace(NBSP, " ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "band", "sentence"),
+    [
+        (FakeState.NOTHING, Band.NEUTRAL, "No run. Here is the card"),
+        (FakeState.NO_GPU, Band.WARN, "No card to watch: the driver lists none"),
+        (FakeState.NO_DRIVER, Band.WARN, "No card to watch: no NVIDIA driver was found"),
+        (FakeState.ESTIMATING, Band.NEUTRAL, "Estimating…"),
+        (FakeState.ESTIMATE_FAILED, Band.WARN, "This cannot be run as it is"),
+        (FakeState.TOO_BIG, Band.DANGER, "Does not fit: needs 7.90 GiB, the card has 6.00 GiB"),
+        (FakeState.RESUME_OFFER, Band.OK, "Fits, 1.4 GiB to spare"),
+        (FakeState.PREPARING, Band.NEUTRAL, "Preparing"),
+        (FakeState.HEALTHY, Band.OK, "Fits, 1.4 GiB to spare"),
+        (
+            FakeState.LEAK,
+            Band.DANGER,
+            "Out of memory likely at step 1,840, in about 3 min 20 s  (2:50 to 4:10, 8 of 10)",
+        ),
+        (FakeState.FIRST_STEP, Band.DANGER, "Out of memory likely in the first optimizer step"),
+        (FakeState.PAUSED, Band.NEUTRAL, "Paused at step 1,680"),
+        (FakeState.STOPPING, Band.WARN, "Stopping: waits for step 1,681"),
+        (FakeState.OUT_OF_MEMORY, Band.DANGER, "Out of memory at step 1,840, in the backward pass"),
+        (FakeState.FINISHED, Band.OK, "Finished: 94.1 % after 12 min"),
+        (FakeState.STOPPED, Band.NEUTRAL, "Stopped at step 1,680 after 12 min"),
+        (FakeState.FAILED, Band.DANGER, "The run has failed"),
+        (FakeState.GPU_LOST, Band.WARN, "GeForce GTX 1660 no longer answers"),
+    ],
+)
+def test_sentence(state: FakeState, band: Band, sentence: str) -> None:
+    found = headline(FakeWorkspace(state))
+    assert (found.band, found.sentence) == (band, sentence)
+
+
+def test_leak_says_its_evidence_and_asks_for_one_action() -> None:
+    found = headline(FakeWorkspace(FakeState.LEAK))
+    assert found.evidence == (
+        "Memory that is never freed: +9.2 MiB a step for 212 steps, batch shape unchanged. "
+        "Typical cause: a loss kept with its graph."
+    )
+    assert found.action is HeadlineAction.SAVE_AND_PAUSE
+    assert found.alert_id == 1
+    assert found.explained
+
+
+def test_ignored_alert_stays_in_sight() -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    workspace.ignore_alert(1)
+    found = headline(workspace)
+    assert found.band is Band.WARN
+    assert found.sentence.startswith("Ignored: Out of memory likely at step 1,840")
+    assert found.action is HeadlineAction.NONE
+    assert found.alert_id is None
+
+
+def test_cleared_alert_is_not_said_any_more() -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    workspace.alerts.set(tuple(dataclasses.replace(alert, cleared_t_s=900.0) for alert in workspace.alerts.get()))
+    assert "likely" not in headline(workspace).sentence
+
+
+def test_watch_is_no_alarm() -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    watch = dataclasses.replace(workspace.alerts.get()[0], severity=AlertSeverity.WATCH)
+    workspace.alerts.set((watch,))
+    found = headline(workspace)
+    assert (found.band, found.sentence) == (Band.WARN, "Memory grows from step to step. Watching")
+    assert found.action is HeadlineAction.NONE
+
+
+def test_danger_goes_before_a_lost_card() -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    workspace.telemetry.set(TelemetryStatus(lost={workspace.cards.get()[0].uuid: Reason.GPU_LOST}))
+    assert headline(workspace).band is Band.DANGER
+
+
+def test_paused_alert_offers_to_resume() -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    workspace.set_run(state=RunState.PAUSED)
+    assert headline(workspace).action is HeadlineAction.RESUME
+
+
+def test_error_keeps_its_line() -> None:
+    found = headline(FakeWorkspace(FakeState.FAILED))
+    assert found.evidence == "The picture cats/0412.png cannot be read: the file ends too early."
+
+
+def test_too_big_offers_the_largest_batch_only_when_there_is_one() -> None:
+    workspace = FakeWorkspace(FakeState.TOO_BIG)
+    assert headline(workspace).action is HeadlineAction.USE_LARGEST_BATCH
+    status = workspace.estimate.get()
+    assert status.estimate is not None
+    workspace.estimate.set(
+        dataclasses.replace(status, estimate=dataclasses.replace(status.estimate, largest_batch=None))
+    )
+    found = headline(workspace)
+    assert found.action is HeadlineAction.NONE
+    assert "Not even a batch of one fits." in found.evidence

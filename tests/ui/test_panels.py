@@ -1,0 +1,269 @@
+"""What the parts of the window show, and what they ask of the workspace."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from desktop_app.core.forecasts import AlertSeverity
+from desktop_app.core.steps import RunState
+from desktop_app.core.telemetry import GPU_FIELDS
+from desktop_app.core.units import GIB
+from desktop_app.services.facade import Notice
+from desktop_app.ui.alerts_panel import AlertCard
+from desktop_app.ui.gpu_panel import CardRow
+from desktop_app.ui.main_window import MainWindow
+from desktop_app.ui.side_panel import Tab
+from desktop_app.ui.texts.numbers import NBSP
+from tests.ui.fake_workspace import FakeState, FakeWorkspace
+
+MakeWindow = Callable[..., MainWindow]
+
+
+def texts(widget: QWidget) -> list[str]:
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    return [label.text().replace(NBSP, " ") for label in widget.findChildren(QLabel)]
+
+
+def buttons(widget: QWidget) -> dict[str, QPushButton]:
+    """Visible ones by their accessible name or text."""
+    found = [button for button in widget.findChildren(QPushButton) if button.isVisible()]
+    return {button.accessibleName() or button.text(): button for button in found}
+
+
+# -- GPU ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_field_of_a_card_has_a_value_or_a_reason(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.HEALTHY))
+    window.open_tab(Tab.GPU)
+    panel = window.side_panel.gpu
+    for field in GPU_FIELDS:
+        assert panel.value(field), field
+    assert panel.value("memory_used_bytes") == f"4.58{NBSP}GiB"
+    assert panel.value("encoder_percent") == "n/a · not supported"
+
+
+def test_lost_card_says_so_in_every_field(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.GPU_LOST))
+    window.open_tab(Tab.GPU)
+    assert {window.side_panel.gpu.value(field) for field in GPU_FIELDS} == {"n/a · GPU lost"}
+
+
+def test_mapping_names_torch_nvml_and_bus(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.EIGHT_GPUS))
+    window.open_tab(Tab.GPU)
+    rows = window.side_panel.gpu.findChildren(CardRow)
+    assert len(rows) == 8
+    assert rows[2].accessibleName().replace(NBSP, " ") == (
+        "GPU 2 · H100 80GB HBM3 · 79.11 GiB, torch 3 ↔ NVML 2 ↔ 3B:00.0"
+    )
+
+
+def test_other_cards_can_be_looked_at_during_a_run(make_window: MakeWindow, qtbot: QtBot) -> None:
+    workspace = FakeWorkspace(FakeState.EIGHT_GPUS)
+    window = make_window(workspace)
+    window.open_tab(Tab.GPU)
+    uuid = workspace.cards.get()[5].uuid
+    row = next(row for row in window.side_panel.gpu.findChildren(CardRow) if row.uuid == uuid)
+    qtbot.mouseClick(row, Qt.MouseButton.LeftButton)
+    assert workspace.called("select_card") == [("select_card", uuid)]
+    assert row.isChecked()
+
+
+def test_without_a_driver_the_reason_stands_there(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.NO_DRIVER))
+    window.open_tab(Tab.GPU)
+    shown = "\n".join(texts(window.side_panel.gpu))
+    assert "No NVIDIA driver was found." in shown
+    assert "libnvidia-ml.so.1 was not found." in shown
+
+
+# -- header ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "names"),
+    [
+        (FakeState.NOTHING, {"Start"}),
+        (FakeState.HEALTHY, {"Pause", "Stop", "Save"}),
+        (FakeState.PAUSED, {"Resume", "Stop", "Save"}),
+        (FakeState.OUT_OF_MEMORY, {"Start"}),
+    ],
+)
+def test_header_has_the_buttons_of_the_state(make_window: MakeWindow, state: FakeState, names: set[str]) -> None:
+    window = make_window(FakeWorkspace(state))
+    assert set(buttons(window.header)) & {"Start", "Pause", "Resume", "Stop", "Save"} == names
+
+
+def test_header_stops_the_run(make_window: MakeWindow, qtbot: QtBot) -> None:
+    workspace = FakeWorkspace(FakeState.HEALTHY)
+    window = make_window(workspace)
+    qtbot.mouseClick(buttons(window.header)["Stop"], Qt.MouseButton.LeftButton)
+    assert workspace.called("stop") == [("stop", True)]
+    qtbot.waitUntil(lambda: not buttons(window.header)["Stop"].isEnabled())
+
+
+def test_header_names_the_card_and_that_it_is_simulated(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.HEALTHY))
+    assert f"GPU 0 · GeForce GTX 1660 · 6.00{NBSP}GiB" in buttons(window.header)
+    assert "simulated" in [label.text() for label in window.header.findChildren(QLabel) if label.isVisible()]
+
+
+def test_real_card_is_not_called_simulated(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.EIGHT_GPUS))
+    assert "simulated" not in [label.text() for label in window.header.findChildren(QLabel) if label.isVisible()]
+
+
+# -- alerts and post-mortem -----------------------------------------------------------------------------------------
+
+
+def test_alert_is_counted_on_the_tab_and_shown_with_its_advice(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.LEAK))
+    window.open_tab(Tab.ALERTS)
+    cards = window.side_panel.alerts.findChildren(AlertCard)
+    assert len(cards) == 1
+    shown = texts(cards[0])
+    assert "Memory never freed" in shown
+    assert any(text.endswith("step 1,680") for text in shown)
+    assert any("total += loss.item()" in text for text in shown)
+
+
+def test_cleared_alert_stays_on_the_list(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    window = make_window(workspace)
+    window.open_tab(Tab.ALERTS)
+    (alert,) = workspace.alerts.get()
+    workspace.alerts.set((dataclasses.replace(alert, cleared_t_s=alert.t_s + 90.0),))
+    window.refresh_texts()
+    assert "Over after 1 min 30 s" in texts(window.side_panel.alerts)
+
+
+def test_rising_severity_replaces_the_card(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    window = make_window(workspace)
+    window.open_tab(Tab.ALERTS)
+    (alert,) = workspace.alerts.get()
+    workspace.alerts.set((dataclasses.replace(alert, severity=AlertSeverity.IMMINENT),))
+    window.refresh_texts()
+    shown = texts(window.side_panel.alerts)
+    assert "imminent" in shown
+    assert "likely" not in shown
+
+
+def test_out_of_memory_opens_its_page_once(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    window = make_window(workspace)
+    assert window.side_panel.tab is Tab.RUN
+    report = FakeWorkspace(FakeState.OUT_OF_MEMORY).run.get().oom
+    workspace.set_run(state=RunState.OUT_OF_MEMORY, oom=report)
+    window.refresh_texts()
+    assert window.side_panel.tab is Tab.POST_MORTEM
+    window.open_tab(Tab.RUN)
+    window.refresh_texts()
+    assert window.side_panel.tab is Tab.RUN
+    workspace.set_run(state=RunState.PREPARING, oom=None)
+    window.refresh_texts()
+    window.actions_.trigger("run.post_mortem")
+    assert window.side_panel.tab is Tab.RUN
+
+
+def test_post_mortem_says_what_was_full_and_what_to_change(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.OUT_OF_MEMORY))
+    shown = texts(window.side_panel.post_mortem)
+    assert "The 6.00 GiB of the card were full when 50 MiB more were needed." in shown
+    assert "Other tensors" in shown
+    assert any(text.startswith("CUDA out of memory. Tried to allocate 50.00 MiB.") for text in shown)
+
+
+def test_post_mortem_can_be_copied(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(FakeWorkspace(FakeState.OUT_OF_MEMORY))
+    qtbot.mouseClick(buttons(window.side_panel.post_mortem)["Copy all of this"], Qt.MouseButton.LeftButton)
+    copied = QGuiApplication.clipboard().text()
+    assert "Activations: 1.88 GiB" in copied
+    assert "features.4: 625 MiB" in copied
+    assert "CUDA out of memory." in copied
+
+
+# -- banner, notices, status bar --------------------------------------------------------------------------------------
+
+
+def test_banner_buttons_say_their_command(make_window: MakeWindow, qtbot: QtBot) -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    window = make_window(workspace)
+    assert set(buttons(window.banner)) == {"Save and pause", "Why", "Ignore"}
+    qtbot.mouseClick(buttons(window.banner)["Ignore"], Qt.MouseButton.LeftButton)
+    window.refresh_texts()
+    assert set(buttons(window.banner)) == {"Why"}
+
+
+@pytest.mark.parametrize(
+    ("state", "look"),
+    [
+        (FakeState.LEAK, "danger"),
+        (FakeState.GPU_LOST, "warn"),
+        (FakeState.HEALTHY, "ok"),
+        (FakeState.NOTHING, "calm"),
+    ],
+)
+def test_band_has_a_colour_and_a_shape(make_window: MakeWindow, state: FakeState, look: str) -> None:
+    window = make_window(FakeWorkspace(state))
+    assert window.banner.property("banner") == look
+    assert not window.banner.findChildren(QLabel)[0].pixmap().isNull()
+
+
+def test_notice_is_shown_until_hidden_and_again_when_it_comes_again(make_window: MakeWindow, qtbot: QtBot) -> None:
+    workspace = FakeWorkspace(FakeState.DISK_FULL)
+    window = make_window(workspace)
+    assert window.notices.isVisible()
+    qtbot.mouseClick(buttons(window.notices)["Hide"], Qt.MouseButton.LeftButton)
+    assert not window.notices.isVisible()
+    notices = workspace.notices.get()
+    workspace.notices.set(())
+    window.refresh_texts()
+    workspace.notices.set(notices)
+    window.refresh_texts()
+    assert window.notices.isVisible()
+
+
+@pytest.mark.parametrize(("level", "look"), [("info", "calm"), ("warning", "warn"), ("error", "danger"), ("?", "warn")])
+def test_notice_looks_like_its_level(make_window: MakeWindow, level: str, look: str) -> None:
+    workspace = FakeWorkspace(FakeState.NOTHING)
+    workspace.notices.set((Notice("some.code", "Something is so.", level),))
+    window = make_window(workspace)
+    (bar,) = [child for child in window.notices.children() if isinstance(child, QWidget)]
+    assert bar.property("banner") == look
+    assert "Something is so." in texts(bar)
+
+
+def test_resume_offer_names_run_step_and_time(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.RESUME_OFFER))
+    (text,) = [text for text in texts(window.notices) if text]
+    assert text.startswith("The run cats-dogs ended unexpectedly at step 412, 2026-09-2")
+    assert text.endswith("Resume from its checkpoint?")
+
+
+def test_status_bar_says_what_the_tool_costs(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.HEALTHY)
+    window = make_window(workspace)
+    window.pulse.stop()
+    window.status.note_frame(0.0094)
+    workspace.cost.set(dataclasses.replace(workspace.cost.get(), rss_bytes=5 * GIB, late=900))
+    window.refresh_texts()
+    shown = texts(window.status)
+    assert shown[0] == "5.0 Hz · 900 late"
+    assert shown[1] == "Floodmark 1.8 % CPU · 5.00 GiB · frame 9.4 ms"
+    assert shown[2:] == ["0.023 kWh", "51 samples/s"]
+
+
+def test_unknown_cost_takes_no_place(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.NO_GPU)
+    workspace.cost.set(dataclasses.replace(workspace.cost.get(), cpu_percent=None, rss_bytes=None))
+    window = make_window(workspace)
+    assert not [text for text in texts(window.status) if "kWh" in text or "CPU" in text]
