@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
@@ -18,6 +19,8 @@ from desktop_app.core.steps import (
 )
 from desktop_app.core.store import Cell, Store
 from desktop_app.services.notice_board import NoticeBoard
+
+_log = logging.getLogger(__name__)
 
 # Code of the trainer's event, and of the notice made of it.
 SKIPPED_NOTICE: Final = "data.skipped"
@@ -74,7 +77,10 @@ class RunFeed:
         if sample.memory is not None:
             self._memory.set(sample.memory)
         if self._listener is not None:
-            self._listener.observe_phase_now(sample)
+            try:
+                self._listener.observe_phase_now(sample)
+            except Exception:  # hook: a forecast that fails must not take the training with it
+                _log.exception("The forecast failed; the run goes on without it")
 
     def on_validation(self, sample: ValidationSample) -> None:
         self._validation.append(sample.t_s, (sample.step, sample.epoch, sample.loss, sample.accuracy))

@@ -138,6 +138,15 @@ def test_the_forecaster_hears_of_everything_in_order() -> None:
     Bench().feed.on_phase(phase)  # nobody listens
 
 
+def test_a_forecast_that_fails_does_not_take_the_training_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Listener):
+        def observe_phase_now(self, sample: PhaseSample) -> object:
+            raise ZeroDivisionError
+
+    Bench(Broken()).feed.on_phase(PhaseSample(t_s=0.2, step=2, phase=Phase.OPTIMIZER, memory=None))
+    assert "ZeroDivisionError" in caplog.text
+
+
 def test_validation_is_a_history_of_its_own() -> None:
     bench = Bench()
     bench.feed.on_validation(ValidationSample(t_s=9.0, step=40, epoch=1, loss=0.3, accuracy=0.92))
