@@ -12,7 +12,8 @@ from desktop_app.core.steps import StepSample
 from desktop_app.forecast.demand import Demand, recent_demand
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import Evidence
-from desktop_app.forecast.outlook import WITHIN_STEPS, Z80, Z95, Outlook, StepsToGo
+from desktop_app.forecast.exhaustion import Exhaustion, exhaustion
+from desktop_app.forecast.outlook import WITHIN_STEPS, Z95, Outlook, StepsToGo
 from desktop_app.forecast.trend import Interest, Shape, Trend, TroughTrend
 
 # A leak is to be flagged by the time 1 % of the card has grown or 40 steps, whichever is later. The bounds lie a little
@@ -30,14 +31,10 @@ _BELIEF_UNPROVEN: Final = (
     0.25  # share of early growth that turns out to go on: warm-up and caches look the same at first
 )
 _BELIEF_PROVEN: Final = 0.8  # prior, until the corpus of the forecast's score says better
-_MODEL_SPREAD: Final = 0.03  # of steps to go, for what no fit can see: how the last segments fall
-_SELECTED: Final = 1.15  # a slope is looked at because it is large; from the interval's coverage on made-up leaks
-_MAX_SPREAD: Final = 1.5
 _EPOCH_MARGIN: Final = 1.1  # a ramp that would be full this much after the epoch's end is still a warning
 _EPOCH_MARGIN_STEPS: Final = 20
 _FALL_SLACK_STEPS: Final = 3  # an epoch's meters may live on for a moment after its end
 _MIN_RISERS: Final = 3
-_RISER_TIMING: Final = 0.05  # of their distance: how much the next riser may be early or late even after regular ones
 _RETRY_MEMORY_STEPS: Final = 5
 _RETRY_MATTERS_STEPS: Final = 100  # a retry proves a leak that would be full this soon, not one that is far off
 _FLOOR_SHARE: Final = 0.25  # a slope this far below the one that fills the card in time is not looked at
@@ -45,14 +42,17 @@ _FLOOR_SHARE: Final = 0.25  # a slope this far below the one that fills the card
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """A trend set against room, demand and time. ``horizon_steps``: how long the growth is taken to go on."""
+    """A trend set against room and time. ``horizon_steps``: how long the growth is taken to go on."""
 
     trend: Trend
     demand: Demand
-    headroom_bytes: float
-    to_go: StepsToGo
+    exhaustion: Exhaustion
     horizon_steps: float
     proven: bool
+
+    @property
+    def to_go(self) -> StepsToGo:
+        return self.exhaustion.to_go
 
     @property
     def belief(self) -> float:
@@ -82,7 +82,8 @@ class LeakCause:
             return
         usual = evidence.usual_batch
         if usual is None or sample.batch_samples == usual:
-            self._trend.add(sample.step, float(sample.memory.live_bytes), sample.batch_samples)
+            live, reserved = float(sample.memory.live_bytes), float(sample.memory.reserved_peak_bytes)
+            self._trend.add(sample.step, live, sample.batch_samples, reserved)
 
     def outlook(self, evidence: Evidence, environment: Environment, *, known: bool) -> Outlook | None:
         """What will happen if growth goes on; ``None`` when nothing grows or it cannot matter.
@@ -91,15 +92,14 @@ class LeakCause:
         """
         if evidence.memory is None:
             return None
-        run_horizon = _run_horizon(evidence, environment)
         room = environment.allocator_room(evidence.memory)
         above = max(float(room - evidence.memory.live_peak_bytes), 1.0)
-        trend = self._trend.trend(Interest(above, _FLOOR_SHARE * above / max(run_horizon, 1.0), known=known))
+        floor = _FLOOR_SHARE * above / max(_run_horizon(evidence, environment), 1.0)
+        trend = self._trend.trend(Interest(above, floor, known=known))
         demand = recent_demand(evidence)
         if trend is None or demand is None:
             return None
-        top = room - demand.unusable_bytes
-        verdict = _judge(trend, demand, top, run_horizon, evidence, environment)
+        verdict = _judge(trend, demand, float(room), evidence, environment)
         return _to_outlook(verdict, evidence, environment)
 
 
@@ -111,18 +111,15 @@ def _run_horizon(evidence: Evidence, environment: Environment) -> float:
     return HORIZON_S / pace if pace else _HORIZON_STEPS
 
 
-def _judge(
-    trend: Trend, demand: Demand, top_bytes: float, run_horizon: float, evidence: Evidence, environment: Environment
-) -> _Verdict:
-    room = top_bytes - trend.level_bytes
-    to_go = _steps_to_go(trend, demand, room)
-    horizon = run_horizon
+def _judge(trend: Trend, demand: Demand, room_bytes: float, evidence: Evidence, environment: Environment) -> _Verdict:
+    found = exhaustion(trend, demand, room_bytes)
+    horizon = _run_horizon(evidence, environment)
     epoch_left = environment.steps_to_epoch_end(evidence.step)
     in_first_ramp = environment.same_epoch(trend.first_step, evidence.step - _FALL_SLACK_STEPS)
     if trend.shape is Shape.LINE and epoch_left is not None and in_first_ramp:
         horizon = min(horizon, _EPOCH_MARGIN * epoch_left + _EPOCH_MARGIN_STEPS)
-    proven = _enough_evidence(trend, to_go, environment) or _driver_refused(to_go, evidence)
-    return _Verdict(trend, demand, room - demand.typical_bytes, to_go, horizon, proven)
+    proven = _enough_evidence(trend, found.to_go, environment) or _driver_refused(found.to_go, evidence)
+    return _Verdict(trend, demand, found, horizon, proven)
 
 
 def _enough_evidence(trend: Trend, to_go: StepsToGo, environment: Environment) -> bool:
@@ -141,27 +138,6 @@ def _driver_refused(to_go: StepsToGo, evidence: Evidence) -> bool:
     return recently and to_go.low <= _RETRY_MATTERS_STEPS
 
 
-def _steps_to_go(trend: Trend, demand: Demand, room: float) -> StepsToGo:
-    """Steps until a demand no longer fits above the growing trough, and how well that is known."""
-    if trend.stairs is not None:
-        median = trend.stairs.steps_until_full(room - demand.typical_bytes)
-        timing = (_RISER_TIMING + trend.stairs.distance_spread) * trend.stairs.distance_steps / max(median, 1.0)
-        return StepsToGo(median, min(math.hypot(trend.stairs.spread, timing), _MAX_SPREAD))
-    at_typical = (room - demand.typical_bytes) / trend.slope
-    low, median, high = (
-        max(0.0, min(at_typical, demand.steps_until(room, trend.slope, expected=overflows)))
-        for overflows in (-math.log(0.9), math.log(2.0), -math.log(0.1))  # survival 90 %, 50 %, 10 %
-    )
-    if median <= 0:
-        return StepsToGo(0.0, 0.0)
-    from_demand = math.log(high / max(low, 0.1 * median)) / (2.0 * Z80)
-    from_slope = _SELECTED * trend.slope_sd / trend.slope
-    from_wander = trend.wander_bytes / (trend.slope * math.sqrt(median))
-    from_level = math.hypot(trend.noise_bytes, demand.unusable_sd_bytes) / (trend.slope * median)
-    spread = math.hypot(from_demand, from_slope, from_wander, from_level, _MODEL_SPREAD)
-    return StepsToGo(median, min(spread, _MAX_SPREAD))
-
-
 def _severity(verdict: _Verdict, evidence: Evidence) -> AlertSeverity | None:
     if verdict.proven and verdict.probability(math.inf) >= LIKELY_P:
         pace = evidence.seconds_per_step() or 0.0
@@ -175,8 +151,8 @@ def _to_outlook(verdict: _Verdict, evidence: Evidence, environment: Environment)
     severity = _severity(verdict, evidence)
     grows_for = verdict.horizon_steps if verdict.proven else min(verdict.horizon_steps, verdict.trend.steps)
     base = environment.device_bytes(evidence.memory) - (evidence.memory.reserved_bytes if evidence.memory else 0)
-    peak = base + verdict.demand.unusable_bytes + verdict.trend.level_bytes + verdict.demand.typical_bytes
-    growth = verdict.trend.slope * grows_for
+    peak = base + verdict.exhaustion.held_bytes
+    growth = verdict.exhaustion.bytes_per_step * grows_for
     return Outlook(
         cause=Cause.LEAK,
         severity=severity,
@@ -194,11 +170,12 @@ def _figures(verdict: _Verdict, evidence: Evidence) -> Mapping[str, float]:
     figures = {
         "slope_bytes_per_step": trend.slope,
         "slope_sd_bytes_per_step": trend.slope_sd,
+        "reserved_slope_bytes_per_step": trend.reserved_slope,
         "grown_bytes": trend.grown_bytes,
         "grown_steps": trend.steps,
         "trough_bytes": trend.level_bytes,
         "demand_bytes": verdict.demand.typical_bytes,
-        "headroom_bytes": verdict.headroom_bytes,
+        "headroom_bytes": verdict.exhaustion.headroom_bytes,
         "first_step": float(trend.first_step),
         "significance": trend.significance,
     }

@@ -11,7 +11,7 @@ import numpy as np
 
 from desktop_app.forecast.growth import LineFit, bytes_per_sample, fit_line
 from desktop_app.forecast.ramps import OrdinaryChange, RampWatch
-from desktop_app.forecast.robust import Floats, least_squares_slope, mean_square, median
+from desktop_app.forecast.robust import Floats, least_squares_slope, mean_square, median, theil_sen_slope
 from desktop_app.forecast.stairs import Stairs, StairWatch
 from desktop_app.forecast.troughs import SHORTEST_POINTS, TroughSeries, Window
 
@@ -29,6 +29,7 @@ _STOPPED_SHARE: Final = 0.35  # of the expected growth: less than this lately, a
 _STOPPED_Z: Final = 3.0
 _STOPPED_LUMPS: Final = 2.0  # growth that comes in lumps may be this many of them late
 _STOPPED_POINTS: Final = 8
+_ASKING_SHARE: Final = 0.5  # of the troughs' growth lately: more, and nothing idle is left that it could use
 _MAX_CACHED_FITS: Final = 64
 
 
@@ -46,6 +47,8 @@ class Trend:
 
     ``level_bytes`` is the trough to start from: on the line, or at the top of the usual ramp. ``noise_bytes`` and
     ``wander_bytes`` are those of ``growth.LineFit``. ``first_step`` is where the series began that holds the growth.
+    ``reserved_bytes`` is what the allocator holds at the peak of a step now, and ``reserved_slope`` how fast that
+    grows: 0 while the growth still finds room in what is idle.
     """
 
     shape: Shape
@@ -58,6 +61,8 @@ class Trend:
     steps: float
     first_step: int
     significance: float
+    reserved_bytes: float
+    reserved_slope: float = 0.0
     stairs: Stairs | None = None
 
 
@@ -81,16 +86,17 @@ class TroughTrend:
         self._fits: dict[tuple[int, int, int], LineFit | None] = {}
         self._step = 0
         self._trough = 0.0
+        self._reserved = 0.0
 
-    def add(self, step: int, trough_bytes: float, batch_samples: int) -> None:
+    def add(self, step: int, trough_bytes: float, batch_samples: int, reserved_bytes: float) -> None:
         change = self._ordinary.add(trough_bytes)
         if self._ramps.fell(step, trough_bytes, change):
             self._series = TroughSeries()
             self._stairs.restart()
             self._fits.clear()
         self._stairs.add(step, change)
-        self._series.append(step, trough_bytes, batch_samples)
-        self._step, self._trough = step, trough_bytes
+        self._series.append(step, trough_bytes, batch_samples, reserved_bytes)
+        self._step, self._trough, self._reserved = step, trough_bytes, reserved_bytes
 
     def trend(self, interest: Interest) -> Trend | None:
         """The growth that is worth a forecast, or ``None``."""
@@ -112,6 +118,7 @@ class TroughTrend:
         fit, window = found
         if _stopped(window, fit) or _stopped(self._series.newest(), fit):
             return None
+        asked_bytes, reserved_slope = _reserved_growth(window, fit.slope, step=self._step)
         return Trend(
             shape=Shape.LINE,
             slope=fit.slope,
@@ -123,6 +130,8 @@ class TroughTrend:
             steps=fit.span_steps,
             first_step=self._first_step,
             significance=fit.significance,
+            reserved_bytes=asked_bytes if reserved_slope else self._reserved,
+            reserved_slope=reserved_slope,
         )
 
     def _straightest(self, interest: Interest) -> tuple[LineFit, Window] | None:
@@ -185,6 +194,7 @@ class TroughTrend:
             steps=fit.span_steps,
             first_step=int(steps[0]),
             significance=fit.significance,
+            reserved_bytes=self._reserved,
         )
 
     def _stair_trend(self, stairs: Stairs) -> Trend:
@@ -199,12 +209,27 @@ class TroughTrend:
             steps=stairs.distance_steps * stairs.risers,
             first_step=self._first_step,
             significance=1.0 / max(stairs.spread, 1e-3),
+            reserved_bytes=self._reserved,
             stairs=stairs,
         )
 
     @property
     def _first_step(self) -> int:
         return self._series.first_step if self._series.first_step is not None else self._step
+
+
+def _reserved_growth(window: Window, slope: float, *, step: int) -> tuple[float, float]:
+    """Reserved bytes at ``step`` and their growth per step; 0, 0 unless the allocator asks for what the troughs grow by.
+
+    It asks for more than that when what stays live keeps whole segments from being used again or given back.
+    """
+    reserved = window.reserved
+    recent = max(window.points // 2, _STOPPED_POINTS)
+    expected = slope * float(window.steps[-1] - window.steps[-recent])
+    if float(reserved[-1] - reserved[-recent]) < _ASKING_SHARE * expected:
+        return 0.0, 0.0
+    growth = max(slope, theil_sen_slope(window.steps, reserved))
+    return median(reserved - growth * (window.steps - step)), growth
 
 
 def _significant(fit: LineFit, interest: Interest) -> bool:

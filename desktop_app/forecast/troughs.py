@@ -24,6 +24,7 @@ class Window:
     steps: Floats
     troughs: Floats  # bytes
     batches: Floats  # samples
+    reserved: Floats  # bytes reserved at the step's peak
 
     @property
     def points(self) -> int:
@@ -31,25 +32,28 @@ class Window:
 
     def last(self, points: int) -> Window:
         """The newest ``points`` points."""
-        return Window(self.steps[-points:], self.troughs[-points:], self.batches[-points:])
+        return Window(self.steps[-points:], self.troughs[-points:], self.batches[-points:], self.reserved[-points:])
+
+
+Point = tuple[float, float, float, float]  # a column of a window
 
 
 class _Level:
     """A mirrored ring of points, and the lowest point of the block being filled for the level above."""
 
     def __init__(self) -> None:
-        self.rows: Floats = np.full((3, 2 * LEVEL_POINTS), np.nan)
+        self.rows: Floats = np.full((4, 2 * LEVEL_POINTS), np.nan)
         self.count = 0
-        self.pending: tuple[float, float, float] | None = None
+        self.pending: Point | None = None
         self.pending_count = 0
 
-    def append(self, point: tuple[float, float, float]) -> None:
+    def append(self, point: Point) -> None:
         at = self.count % LEVEL_POINTS
         self.rows[:, at] = point
         self.rows[:, at + LEVEL_POINTS] = point
         self.count += 1
 
-    def fold(self, point: tuple[float, float, float]) -> tuple[float, float, float] | None:
+    def fold(self, point: Point) -> Point | None:
         """Add to the block; the block's lowest point when it is full."""
         if self.pending is None or point[1] < self.pending[1]:
             self.pending = point
@@ -62,7 +66,7 @@ class _Level:
     def window(self) -> Window:
         end = (self.count - 1) % LEVEL_POINTS + LEVEL_POINTS + 1
         begin = end - min(self.count, LEVEL_POINTS)
-        return Window(*(self.rows[row, begin:end] for row in range(3)))
+        return Window(*(self.rows[row, begin:end] for row in range(4)))
 
 
 class TroughSeries:
@@ -77,10 +81,10 @@ class TroughSeries:
         """Steps appended since the series began."""
         return self._levels[0].count
 
-    def append(self, step: int, trough_bytes: float, batch_samples: int) -> None:
+    def append(self, step: int, trough_bytes: float, batch_samples: int, reserved_bytes: float) -> None:
         if self.first_step is None:
             self.first_step = step
-        point: tuple[float, float, float] | None = (step, trough_bytes, batch_samples)
+        point: Point | None = (step, trough_bytes, batch_samples, reserved_bytes)
         for level in self._levels:
             if point is None:
                 return
