@@ -140,7 +140,7 @@ def test_the_forecaster_hears_of_everything_in_order() -> None:
 
 def test_a_forecast_that_fails_does_not_take_the_training_with_it(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Listener):
-        def observe_phase_now(self, sample: PhaseSample) -> object:
+        def observe_phase_now(self, _: PhaseSample) -> object:
             raise ZeroDivisionError
 
     Bench(Broken()).feed.on_phase(PhaseSample(t_s=0.2, step=2, phase=Phase.OPTIMIZER, memory=None))
