@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 
 from PySide6.QtCore import Qt, qVersion
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QVBoxLayout, QWidget
 
 from desktop_app.ui import icons
@@ -33,7 +34,9 @@ class AboutDialog(QDialog):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             layout.addWidget(label)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.button(QDialogButtonBox.StandardButton.Close).setText(self.tr("Close"))
+        close = buttons.button(QDialogButtonBox.StandardButton.Close)
+        close.setText(self.tr("Close"))
+        close.setIcon(QIcon())
         buttons.rejected.connect(self.reject)
         layout.addWidget(buttons)
 

@@ -190,7 +190,8 @@ def estimate_headline(estimate: Estimate) -> Headline:
     """The verdict before the first step."""
     facts = verdicts.estimate_facts(estimate)
     if estimate.verdict is Verdict.FITS:
-        return Headline(Band.OK, verdicts.fits(_spare_bytes(estimate)), facts)
+        spare_bytes = verdicts.room_bytes(estimate) - estimate.device_peak_bytes.p95
+        return Headline(Band.OK, verdicts.fits(spare_bytes), facts)
     if estimate.verdict is Verdict.TIGHT:
         return Headline(Band.WARN, verdicts.tight(estimate.fits_probability), facts)
     if estimate.verdict is Verdict.DOES_NOT_FIT:
@@ -198,10 +199,6 @@ def estimate_headline(estimate: Estimate) -> Headline:
         action = HeadlineAction.USE_LARGEST_BATCH if usable else HeadlineAction.NONE
         return Headline(Band.DANGER, verdicts.does_not_fit(estimate), facts, action=action)
     return Headline(Band.NEUTRAL, verdicts.cannot_say(), verdicts.cannot_say_help(estimate))
-
-
-def _spare_bytes(estimate: Estimate) -> int:
-    return estimate.capacity_bytes - estimate.device_peak_bytes.p95
 
 
 def _nothing_yet(workspace: Workspace) -> Headline:

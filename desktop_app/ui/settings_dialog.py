@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from desktop_app.ui import i18n
@@ -93,3 +94,4 @@ class SettingsDialog(QDialog):
         self._open.setAccessibleName(self.tr("Open the folder of sessions"))
         close = self._buttons.button(QDialogButtonBox.StandardButton.Close)
         close.setText(self.tr("Close"))
+        close.setIcon(QIcon())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import deque
+from typing import Final
 
 from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QSizePolicy, QToolButton, QWidget
@@ -14,7 +16,8 @@ from desktop_app.ui.labels import ElidedLabel, Label
 from desktop_app.ui.texts import numbers
 from desktop_app.ui.theme import FontRole, Theme
 
-_JOULES_PER_KWH = 3.6e6
+_JOULES_PER_KWH: Final = 3.6e6
+_FRAMES: Final = 10  # of one second at the fastest pulse; most of them find nothing new and cost nothing
 
 
 class StatusBar(QFrame):
@@ -26,7 +29,7 @@ class StatusBar(QFrame):
         super().__init__(parent)
         self.setObjectName("statusBar")
         self._workspace = workspace
-        self._frame_s: float | None = None
+        self._frames_s: deque[float] = deque(maxlen=_FRAMES)
         self._sampling = Label(font=FontRole.LABEL, role="muted")
         self._cost = ElidedLabel(font=FontRole.LABEL, role="muted")
         self._energy = Label(font=FontRole.LABEL, role="muted")
@@ -64,8 +67,8 @@ class StatusBar(QFrame):
         return row
 
     def note_frame(self, seconds: float) -> None:
-        """The cost of the newest frame, shown at the next ``refresh``."""
-        self._frame_s = seconds
+        """The cost of the newest frame; the dearest of the last second is shown at the next ``refresh``."""
+        self._frames_s.append(seconds)
 
     def show_language(self, language: str) -> None:
         if language in self._languages:
@@ -90,8 +93,9 @@ class StatusBar(QFrame):
             parts.append(self.tr("Floodmark {0} CPU").format(numbers.percent(cost.cpu_percent, 1)))
         if cost.rss_bytes is not None:
             parts.append(numbers.size(cost.rss_bytes))
-        if self._frame_s is not None:
-            parts.append(self.tr("frame {0}").format(numbers.with_unit(1e3 * self._frame_s, "ms", 1)))
+        if self._frames_s:
+            frame_ms = 1e3 * max(self._frames_s)
+            parts.append(self.tr("frame {0}").format(numbers.with_unit(frame_ms, "ms", 1)))
         return parts
 
     def retranslate(self) -> None:

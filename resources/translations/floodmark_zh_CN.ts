@@ -735,12 +735,24 @@
         <translation>无法读取训练配置文件。</translation>
     </message>
     <message>
-        <source>The checkpoint cannot be read.</source>
-        <translation>无法读取检查点。</translation>
+        <source>The checkpoint is damaged.</source>
+        <translation>检查点已损坏。</translation>
     </message>
     <message>
         <source>The checkpoint cannot be written.</source>
         <translation>无法写入检查点。</translation>
+    </message>
+    <message>
+        <source>The file is no checkpoint of Floodmark.</source>
+        <translation>这个文件不是水位线的检查点。</translation>
+    </message>
+    <message>
+        <source>The checkpoint does not exist.</source>
+        <translation>检查点不存在。</translation>
+    </message>
+    <message>
+        <source>The checkpoint comes from another version of Floodmark.</source>
+        <translation>检查点来自另一个版本的水位线。</translation>
     </message>
     <message>
         <source>A class has too few pictures for validation.</source>
@@ -827,6 +839,22 @@
         <translation>目录中没有这个名称的显卡。</translation>
     </message>
     <message>
+        <source>There is no card with this number.</source>
+        <translation>没有这个编号的显卡。</translation>
+    </message>
+    <message>
+        <source>The GPU driver does not answer.</source>
+        <translation>显卡驱动没有响应。</translation>
+    </message>
+    <message>
+        <source>The installed torch cannot use the card.</source>
+        <translation>所装的 torch 无法使用这块显卡。</translation>
+    </message>
+    <message>
+        <source>The cards of this machine are not known yet.</source>
+        <translation>还不知道本机有哪些显卡。</translation>
+    </message>
+    <message>
         <source>The model cannot be traced.</source>
         <translation>无法追踪这个模型。</translation>
     </message>
@@ -847,8 +875,32 @@
         <translation>已有训练正在进行。</translation>
     </message>
     <message>
+        <source>The interrupted run cannot be resumed.</source>
+        <translation>无法继续中断的训练。</translation>
+    </message>
+    <message>
         <source>The training has ended unexpectedly.</source>
         <translation>训练意外结束。</translation>
+    </message>
+    <message>
+        <source>The picture cannot be written.</source>
+        <translation>无法写入截图。</translation>
+    </message>
+    <message>
+        <source>No NVIDIA card can be used; a simulated one stands in.</source>
+        <translation>没有可用的 NVIDIA 显卡，暂用模拟显卡。</translation>
+    </message>
+    <message>
+        <source>The computer&apos;s own memory is full, not the card&apos;s.</source>
+        <translation>是电脑的内存满了，不是显存。</translation>
+    </message>
+    <message>
+        <source>The loss is no longer a finite number.</source>
+        <translation>损失已不是有限的数值。</translation>
+    </message>
+    <message>
+        <source>Something in the window went wrong; the run is not affected.</source>
+        <translation>窗口出现问题，训练不受影响。</translation>
     </message>
 </context>
 <context>
@@ -2090,16 +2142,20 @@
         <translation>勉强：放得下的概率为 {0}</translation>
     </message>
     <message>
-        <source>Does not fit: needs {0}, the card has {1}</source>
-        <translation>放不下：需要 {0}，显卡只有 {1}</translation>
-    </message>
-    <message>
         <source>Whether it fits cannot be said before it runs</source>
         <translation>运行之前无法判断是否放得下</translation>
     </message>
     <message>
-        <source>Parts of the model could not be traced. At least {0} of {1} are needed.</source>
-        <translation>模型有一部分无法追踪，至少需要 {1} 中的 {0}。</translation>
+        <source>Does not fit: needs {0}, the card has room for {1}</source>
+        <translation>放不下：需要 {0}，显卡只能给 {1}</translation>
+    </message>
+    <message>
+        <source>A part of the model cannot be traced without the card.</source>
+        <translation>模型有一部分离开显卡无法追踪。</translation>
+    </message>
+    <message>
+        <source>{0} cannot be traced without the card.</source>
+        <translation>{0} 离开显卡无法追踪。</translation>
     </message>
     <message>
         <source>Peak before the first step: {0} of {1}, {2}.</source>
@@ -2108,6 +2164,18 @@
     <message>
         <source>Not even a batch of one fits.</source>
         <translation>批量为 1 也放不下。</translation>
+    </message>
+    <message>
+        <source>The largest batch could not be found.</source>
+        <translation>没能找出最大批量。</translation>
+    </message>
+    <message>
+        <source>All {0} training samples fit into one batch.</source>
+        <translation>全部 {0} 个训练样本都放得进一个批次。</translation>
+    </message>
+    <message>
+        <source>A batch of {0} fits, larger ones perhaps.</source>
+        <translation>批量 {0} 放得下，更大的也许可以。</translation>
     </message>
     <message>
         <source>Largest batch that fits: {0}.</source>

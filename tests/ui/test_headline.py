@@ -6,12 +6,15 @@ import dataclasses
 
 import pytest
 
-from desktop_app.core.forecasts import AlertSeverity
+from desktop_app.core.forecasts import AlertSeverity, Verdict
 from desktop_app.core.steps import RunState
 from desktop_app.core.telemetry import Reason
 from desktop_app.services.facade import TelemetryStatus
-from desktop_app.ui.headline import Band, Headline, HeadlineAction, current_headline
+from desktop_app.ui.headline import Band, Headline, HeadlineAction, current_headline, estimate_headline
+from desktop_app.ui.i18n import Translators
+from desktop_app.ui.texts import errors, verdicts
 from desktop_app.ui.texts.numbers import NBSP
+from tests.ui.fake_forecasts import ready_estimate
 from tests.ui.fake_workspace import FakeState, FakeWorkspace
 
 
@@ -30,8 +33,8 @@ def headline(workspace: FakeWorkspace) -> Headline:
         (FakeState.NO_DRIVER, Band.WARN, "No card to watch: no NVIDIA driver was found"),
         (FakeState.ESTIMATING, Band.NEUTRAL, "Estimating…"),
         (FakeState.ESTIMATE_FAILED, Band.WARN, "This cannot be run as it is"),
-        (FakeState.TOO_BIG, Band.DANGER, "Does not fit: needs 7.90 GiB, the card has 6.00 GiB"),
-        (FakeState.RESUME_OFFER, Band.OK, "Fits, 1.4 GiB to spare"),
+        (FakeState.TOO_BIG, Band.DANGER, "Does not fit: needs 7.90 GiB, the card has room for 5.69 GiB"),
+        (FakeState.RESUME_OFFER, Band.OK, "Fits, 1.1 GiB to spare"),
         (FakeState.PREPARING, Band.NEUTRAL, "Preparing"),
         (FakeState.HEALTHY, Band.OK, "Fits, 1.4 GiB to spare"),
         (
@@ -118,3 +121,45 @@ def test_too_big_offers_the_largest_batch_only_when_there_is_one() -> None:
     found = headline(workspace)
     assert found.action is HeadlineAction.NONE
     assert "Not even a batch of one fits." in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("largest", "warnings", "text"),
+    [
+        (88, (), "Largest batch that fits: 88."),
+        (1600, ("batch_limited_by_data",), "All 1,600 training samples fit into one batch."),
+        (64, ("batch_search_limited",), "A batch of 64 fits, larger ones perhaps."),
+        (None, ("batch_search_limited",), "The largest batch could not be found."),
+        (None, (), "Not even a batch of one fits."),
+    ],
+)
+def test_largest_batch_says_how_sure_it_is(largest: int | None, warnings: tuple[str, ...], text: str) -> None:
+    answer = dataclasses.replace(ready_estimate(), largest_batch=largest, warnings=warnings)
+    assert verdicts.largest_batch(answer) == text
+
+
+def test_untraceable_operation_is_named() -> None:
+    answer = dataclasses.replace(
+        ready_estimate(), verdict=Verdict.CANNOT_SAY, warnings=("untraceable:aten::nonzero",), largest_batch=None
+    )
+    found = estimate_headline(answer)
+    assert found.sentence == "Whether it fits cannot be said before it runs"
+    assert found.evidence == "aten::nonzero cannot be traced without the card."
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "text"),
+    [
+        ("training.loss_not_finite", "the loss became nan at step 7", "The loss became nan at step 7"),
+        ("no.such_code", "plain words", "Plain words"),
+        ("data.one_class", None, "The data have one class only; a classifier needs two."),
+        (None, None, ""),
+    ],
+)
+def test_error_text_in_english_is_the_line(code: str | None, line: str | None, text: str) -> None:
+    assert errors.text(code, line) == text
+
+
+def test_error_text_in_chinese_says_the_kind_and_keeps_the_line(qapp: object, translators: Translators) -> None:
+    translators.use("zh_CN")
+    assert errors.text("data.one_class", "only cats") == "数据只有一个类别，分类至少需要两个。  Only cats"

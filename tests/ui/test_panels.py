@@ -253,6 +253,8 @@ def test_status_bar_says_what_the_tool_costs(make_window: MakeWindow) -> None:
     workspace = FakeWorkspace(FakeState.HEALTHY)
     window = make_window(workspace)
     window.pulse.stop()
+    for _ in range(20):
+        window.status.note_frame(0.0002)
     window.status.note_frame(0.0094)
     workspace.cost.set(dataclasses.replace(workspace.cost.get(), rss_bytes=5 * GIB, late=900))
     window.refresh_texts()

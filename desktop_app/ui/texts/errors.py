@@ -18,8 +18,11 @@ _KINDS: Final = {
     "config.unknown_field": QT_TRANSLATE_NOOP("Errors", "The run file has a setting that does not exist."),
     "config.unreadable": QT_TRANSLATE_NOOP("Errors", "The run file cannot be read."),
     "config.value": QT_TRANSLATE_NOOP("Errors", "A setting has a value it does not take."),
-    "checkpoint.unreadable": QT_TRANSLATE_NOOP("Errors", "The checkpoint cannot be read."),
-    "checkpoint.unwritable": QT_TRANSLATE_NOOP("Errors", "The checkpoint cannot be written."),
+    "checkpoint.damaged": QT_TRANSLATE_NOOP("Errors", "The checkpoint is damaged."),
+    "checkpoint.failed": QT_TRANSLATE_NOOP("Errors", "The checkpoint cannot be written."),
+    "checkpoint.foreign": QT_TRANSLATE_NOOP("Errors", "The file is no checkpoint of Floodmark."),
+    "checkpoint.missing": QT_TRANSLATE_NOOP("Errors", "The checkpoint does not exist."),
+    "checkpoint.version": QT_TRANSLATE_NOOP("Errors", "The checkpoint comes from another version of Floodmark."),
     "data.class_without_validation": QT_TRANSLATE_NOOP("Errors", "A class has too few pictures for validation."),
     "data.damaged_package": QT_TRANSLATE_NOOP("Errors", "The built-in data set is damaged."),
     "data.empty_class": QT_TRANSLATE_NOOP("Errors", "A class has no readable picture."),
@@ -41,12 +44,24 @@ _KINDS: Final = {
     "device.ambiguous_card": QT_TRANSLATE_NOOP("Errors", "The name fits several cards."),
     "device.memory_unknown": QT_TRANSLATE_NOOP("Errors", "The memory of this card is not known."),
     "device.unknown_card": QT_TRANSLATE_NOOP("Errors", "There is no card of this name in the catalogue."),
+    "device.index_unknown": QT_TRANSLATE_NOOP("Errors", "There is no card with this number."),
+    "device.no_answer": QT_TRANSLATE_NOOP("Errors", "The GPU driver does not answer."),
+    "device.no_cuda": QT_TRANSLATE_NOOP("Errors", "The installed torch cannot use the card."),
+    "device.no_such_index": QT_TRANSLATE_NOOP("Errors", "There is no card with this number."),
+    "device.not_known_yet": QT_TRANSLATE_NOOP("Errors", "The cards of this machine are not known yet."),
     "estimate.failed": QT_TRANSLATE_NOOP("Errors", "The model cannot be traced."),
     "recorder.disk_full": QT_TRANSLATE_NOOP("Errors", "Nothing more is recorded: the disk is full."),
     "recorder.trouble": QT_TRANSLATE_NOOP("Errors", "The session cannot be recorded at the moment."),
     "report.unwritable": QT_TRANSLATE_NOOP("Errors", "The report cannot be written."),
     "run.active": QT_TRANSLATE_NOOP("Errors", "A run is under way already."),
+    "resume.failed": QT_TRANSLATE_NOOP("Errors", "The interrupted run cannot be resumed."),
     "run.unexpected": QT_TRANSLATE_NOOP("Errors", "The training has ended unexpectedly."),
+    "screenshot.unwritable": QT_TRANSLATE_NOOP("Errors", "The picture cannot be written."),
+    "telemetry.simulated": QT_TRANSLATE_NOOP("Errors", "No NVIDIA card can be used; a simulated one stands in."),
+    "training.host_memory": QT_TRANSLATE_NOOP("Errors", "The computer's own memory is full, not the card's."),
+    "training.loss_not_finite": QT_TRANSLATE_NOOP("Errors", "The loss is no longer a finite number."),
+    "training.unexpected": QT_TRANSLATE_NOOP("Errors", "The training has ended unexpectedly."),
+    "window.error": QT_TRANSLATE_NOOP("Errors", "Something in the window went wrong; the run is not affected."),
 }
 
 
@@ -56,6 +71,7 @@ def text(code: str | None, line: str | None) -> str:
     translated = kind and QCoreApplication.translate("Errors", kind)
     if not line:
         return translated or code or ""
+    line = line[0].upper() + line[1:]
     if not translated or translated == kind:
         return line
     return f"{translated}  {line}"

@@ -75,9 +75,14 @@ def tight(probability: float) -> str:
 
 
 def does_not_fit(estimate: Estimate) -> str:
-    return QCoreApplication.translate("Verdict", "Does not fit: needs {0}, the card has {1}").format(
-        numbers.size(estimate.device_peak_bytes.p50), numbers.size(estimate.capacity_bytes)
+    return QCoreApplication.translate("Verdict", "Does not fit: needs {0}, the card has room for {1}").format(
+        numbers.size(estimate.device_peak_bytes.p50), numbers.size(room_bytes(estimate))
     )
+
+
+def room_bytes(estimate: Estimate) -> int:
+    """What the card has for this process: its capacity less what others hold."""
+    return estimate.capacity_bytes - estimate.others_bytes
 
 
 def cannot_say() -> str:
@@ -85,13 +90,14 @@ def cannot_say() -> str:
 
 
 def cannot_say_help(estimate: Estimate) -> str:
-    return QCoreApplication.translate(
-        "Verdict", "Parts of the model could not be traced. At least {0} of {1} are needed."
-    ).format(numbers.size(estimate.device_peak_bytes.p50), numbers.size(estimate.capacity_bytes))
+    known = [warning.partition(":")[2] for warning in estimate.warnings if warning.startswith("untraceable:")]
+    if not known:
+        return QCoreApplication.translate("Verdict", "A part of the model cannot be traced without the card.")
+    return QCoreApplication.translate("Verdict", "{0} cannot be traced without the card.").format(", ".join(known))
 
 
 def peak_range(estimate: Estimate) -> str:
-    """``4.31 GiB  (4.2 – 4.6)``."""
+    """``4.31 GiB  (4.3 – 4.6 GiB)``."""
     device = estimate.device_peak_bytes
     return f"{numbers.size(device.p50)}  ({numbers.size_range(device.p50, device.p95)})"
 
@@ -99,17 +105,25 @@ def peak_range(estimate: Estimate) -> str:
 def estimate_facts(estimate: Estimate) -> str:
     """The peak with its range, where it lies, and the largest batch."""
     peak = QCoreApplication.translate("Verdict", "Peak before the first step: {0} of {1}, {2}.").format(
-        peak_range(estimate), numbers.size(estimate.capacity_bytes), fields.phase(estimate.peak_phase.value)
+        peak_range(estimate), numbers.size(room_bytes(estimate)), fields.phase(estimate.peak_phase.value)
     )
     return numbers.sentences(peak, largest_batch(estimate))
 
 
 def largest_batch(estimate: Estimate) -> str:
+    searched = "batch_search_limited" not in estimate.warnings
     if estimate.largest_batch is None:
-        return QCoreApplication.translate("Verdict", "Not even a batch of one fits.")
-    return QCoreApplication.translate("Verdict", "Largest batch that fits: {0}.").format(
-        numbers.integer(estimate.largest_batch)
-    )
+        return (
+            QCoreApplication.translate("Verdict", "Not even a batch of one fits.")
+            if searched
+            else QCoreApplication.translate("Verdict", "The largest batch could not be found.")
+        )
+    size = numbers.integer(estimate.largest_batch)
+    if "batch_limited_by_data" in estimate.warnings:
+        return QCoreApplication.translate("Verdict", "All {0} training samples fit into one batch.").format(size)
+    if not searched:
+        return QCoreApplication.translate("Verdict", "A batch of {0} fits, larger ones perhaps.").format(size)
+    return QCoreApplication.translate("Verdict", "Largest batch that fits: {0}.").format(size)
 
 
 def preparing() -> str:
