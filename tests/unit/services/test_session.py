@@ -250,6 +250,44 @@ def test_a_real_card_needs_a_torch_that_knows_it(
     assert bench.trainer.orders == []
 
 
+def test_a_run_that_names_a_card_gets_it_beside_the_others(bench: Bench) -> None:
+    session = bench.open()
+    config = RunConfig(card="RTX 3090")
+    session.request_estimate(config)
+    session.wait_for_estimate(config, timeout_s=PATIENCE_S)
+    assert bench.asked.get(timeout=PATIENCE_S).card.name == "GeForce RTX 3090"
+    assert session.cards.get() == (CARD,)  # an estimate puts no card there
+    bench.trainer.allow(3)
+    session.start(config)
+    assert session.wait_for_run(PATIENCE_S)
+    card = bench.trainer.orders[0].card
+    assert card is not None
+    assert (card.name, card.simulated) == ("GeForce RTX 3090", True)
+    assert session.selected_card() == card
+    Watched(session.readings).until(lambda readings: readings.get(card.uuid, {}).get("fan_percent") is not None)
+    assert [known.uuid for known in session.cards.get()] == [CARD.uuid, card.uuid]
+
+
+def test_a_simulated_run_beside_a_real_card_gets_the_default_one(bench_of: Callable[..., Bench]) -> None:
+    bench = bench_of(None, FakeBackend(make_card("GPU-1", simulated=False)))
+    session = bench.open()
+    bench.trainer.allow(3)
+    session.start(RunConfig(device="simulated"))
+    assert session.wait_for_run(PATIENCE_S)
+    card = bench.trainer.orders[0].card
+    assert card is not None
+    assert (card.name, card.simulated) == ("GeForce GTX 1660", True)
+
+
+def test_a_card_that_is_not_in_the_catalogue_fails_run_and_estimate_in_words(bench: Bench) -> None:
+    session = bench.open()
+    session.request_estimate(RunConfig(card="RTX 9999"))
+    assert session.estimate.get().error_code == "device.unknown_card"
+    session.start(RunConfig(card="RTX 9999"))
+    assert session.run.get().error_code == "device.unknown_card"
+    assert session.cards.get() == (CARD,)
+
+
 def test_a_run_on_the_cpu_needs_no_card_at_all(bench: Bench) -> None:
     session = bench.session  # not even opened
     bench.trainer.allow(3)
