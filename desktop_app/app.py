@@ -114,21 +114,24 @@ def _run(job: Job, card_name: str | None, launch: Launch) -> int:
 
 
 def _run_headless(job: Job, card_name: str | None, launch: Launch) -> int:
-    session = make_session(card_name)
+    session = make_session(card_name, must_train=job.scenario is not None)
+    _stop_on_terminate()
     session.open()
     try:
-        card = session.wait_for_cards(timeout_s=_CARDS_PATIENCE_S)
-        if card is None and job.config.device != "cpu":
+        on_cpu = job.config.device == "cpu"
+        card = None if on_cpu else session.wait_for_cards(timeout_s=_CARDS_PATIENCE_S)
+        if card is None and not on_cpu:
             raise NoSuchDeviceError(
                 "device.no_answer",
                 "The GPU driver does not answer. Run 'floodmark doctor', or choose a card by --card.",
             )
         _check_ram(job.scenario, card, session)
         _announce(card)
+        began_s = session.clock.now_s()
         session.start_scenario(job.config, scenario=job.scenario, resume_from=job.resume_from)
         session.wait_for_estimate(job.config)
         _say_estimate(session)
-        if not session.wait_for_run(launch.seconds):
+        if not session.wait_for_run(_left_s(launch.seconds, session.clock.now_s() - began_s)):
             session.stop()
             session.wait_for_run()
         return _finish(session, job, launch)
@@ -139,6 +142,20 @@ def _run_headless(job: Job, card_name: str | None, launch: Launch) -> int:
         return _finish(session, job, launch)
     finally:
         session.close()
+
+
+def _left_s(seconds: float | None, passed_s: float) -> float | None:
+    """What is left of ``--for``, which counts from the start of the run."""
+    return None if seconds is None else max(0.0, seconds - passed_s)
+
+
+def _stop_on_terminate() -> None:
+    """SIGTERM ends a run as Ctrl+C does: at the next step, with a checkpoint."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def _finish(session: Session, job: Job, launch: Launch) -> int:
@@ -212,4 +229,5 @@ def _run_with_window(job: Job | None, card_name: str | None, launch: Launch) -> 
         import torch  # noqa: F401 - before Qt: docs/decisions/002
     from desktop_app.window import open_main_window
 
-    return open_main_window(lambda hz: make_session(card_name, sampling_hz=hz), job, launch)
+    must_train = job is not None and job.scenario is not None
+    return open_main_window(lambda hz: make_session(card_name, sampling_hz=hz, must_train=must_train), job, launch)

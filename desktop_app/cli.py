@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 LANGUAGES: Final = ("en", "zh_CN")
 THEMES: Final = ("dark", "light", "system")
+# Threads that may be left behind when the program ends.
+_OURS: Final = frozenset({"trainer", "estimator", "sampler", "forecaster", "recorder"})
 # The names people type for Simplified Chinese.
 _LANGUAGE_ALIASES: Final = {"zh": "zh_CN", "zh-cn": "zh_CN", "zh_cn": "zh_CN", "zh-hans": "zh_CN", "en": "en"}
 
@@ -25,7 +29,13 @@ _LANGUAGE_ALIASES: Final = {"zh": "zh_CN", "zh-cn": "zh_CN", "zh_cn": "zh_CN", "
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``floodmark`` and leave with a documented exit code (core.errors.ExitCode)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(run(given))
+    code = run(given)
+    _flush()
+    if any(thread.name in _OURS for thread in threading.enumerate()):
+        # A thread that hangs in torch or in the driver was given up. Python's own end would join it, or abort in it.
+        logging.shutdown()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -38,6 +48,8 @@ def run(arguments: Sequence[str]) -> int:
         return int(_dispatch(options))
     except FloodmarkError as error:
         return _say(error, debug=options.debug)
+    except BrokenPipeError:  # the reader of our output has gone, as in `floodmark doctor | head`
+        return ExitCode.DONE
     except KeyboardInterrupt:
         print("floodmark: interrupted", file=sys.stderr)
         return ExitCode.RUN_FAILED
@@ -50,6 +62,14 @@ def run(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return ExitCode.RUN_FAILED
+
+
+def _flush() -> None:
+    """Write what is buffered; a reader that has gone is no error."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(error: FloodmarkError, *, debug: bool) -> int:

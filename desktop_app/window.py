@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 
 # Often enough that a command starts at once and the clock of --for is right to a tenth of a second.
 _POLL_MS: Final = 50
+# A driver that has not answered by then is said to be missing.
+_CARDS_PATIENCE_S: Final = 30.0
 # After the end of a run the last forecast, event and frame are drawn before a picture is taken.
 _SETTLE_MS: Final = 600
 
@@ -49,12 +51,15 @@ class Director(QObject):
         self._launch = launch
         self._began_s: float | None = None
         self._ending = False
+        self._opened_s = 0.0
+        self._pictured = False
         self.error: FloodmarkError | None = None
         self._poll = QTimer(self, interval=_POLL_MS)
         self._poll.timeout.connect(self._on_poll)
 
     def begin(self) -> None:
         """Called when the window has been painted: sampling starts, a cut-off run is looked for."""
+        self._opened_s = self._session.clock.now_s()
         self._session.open()
         if self._job is None:
             threading.Thread(target=self._session.find_resume_offer, name="offer", daemon=True).start()
@@ -70,9 +75,11 @@ class Director(QObject):
             self._end()
 
     def _start_when_ready(self, job: Job) -> None:
-        if not self._session.is_watching():
+        now_s = self._session.clock.now_s()
+        waiting = not self._session.is_watching() and job.config.device != "cpu"
+        if waiting and now_s - self._opened_s < _CARDS_PATIENCE_S:
             return
-        self._began_s = self._session.clock.now_s()
+        self._began_s = now_s
         card = self._session.selected_card()
         try:
             if job.scenario is not None and card is not None and card.simulated and card.capacity_bytes is not None:
@@ -102,10 +109,11 @@ class Director(QObject):
     def on_about_to_close(self) -> None:
         """A picture of how it ended, when none was taken while it ran."""
         path = self._launch.screenshot_path
-        if path is not None and not path.exists():
+        if path is not None and not self._pictured:
             self._take_picture(path)
 
     def _take_picture(self, path: Path) -> None:
+        self._pictured = True
         if not self._window.grab_to(path):
             self.error = FloodmarkError("screenshot.unwritable", f"Cannot write the screenshot {path}.")
 
