@@ -144,7 +144,7 @@ def _lost_card(workspace: Workspace) -> Headline | None:
 
 def _active(workspace: Workspace, status: RunStatus) -> Headline:
     if status.state is RunState.PREPARING:
-        return Headline(Band.NEUTRAL, verdicts.preparing(), verdicts.preparing_help(status))
+        return _foretold(workspace) or Headline(Band.NEUTRAL, verdicts.preparing(), verdicts.preparing_help(status))
     if status.state is RunState.PAUSING:
         return Headline(Band.NEUTRAL, verdicts.waiting(status), verdicts.waiting_help())
     if status.state is RunState.PAUSED:
@@ -163,7 +163,17 @@ def _running(workspace: Workspace, status: RunStatus) -> Headline:
         return _calm(forecast, forecast.flood_low_bytes, forecast.flood_high_bytes, status)
     if workspace.run_config.get().device == "cpu":
         return Headline(Band.NEUTRAL, verdicts.running_on_cpu(), verdicts.progress(status))
-    return Headline(Band.NEUTRAL, verdicts.running(), verdicts.progress(status))
+    return _foretold(workspace) or Headline(Band.NEUTRAL, verdicts.running(), verdicts.progress(status))
+
+
+def _foretold(workspace: Workspace) -> Headline | None:
+    """Until the forecast has something to say, the estimate of this run stands, if it is a warning."""
+    known = workspace.estimate.get()
+    if known.estimate is None or known.config != workspace.run_config.get():
+        return None
+    if known.estimate.verdict not in (Verdict.TIGHT, Verdict.DOES_NOT_FIT):
+        return None
+    return replace(estimate_headline(known.estimate), action=HeadlineAction.NONE)
 
 
 def _calm(forecast: Forecast, low_bytes: int, high_bytes: int, status: RunStatus) -> Headline:

@@ -163,3 +163,21 @@ def test_error_text_in_english_is_the_line(code: str | None, line: str | None, t
 def test_error_text_in_chinese_says_the_kind_and_keeps_the_line(qapp: object, translators: Translators) -> None:
     translators.use("zh_CN")
     assert errors.text("data.one_class", "only cats") == "数据只有一个类别，分类至少需要两个。  Only cats"
+
+
+@pytest.mark.parametrize("state", [RunState.PREPARING, RunState.RUNNING])
+def test_run_that_was_said_not_to_fit_is_still_said_not_to(state: RunState) -> None:
+    """Until the forecast begins, the estimate's warning may not give way to a calm word."""
+    workspace = FakeWorkspace(FakeState.TOO_BIG)
+    workspace.set_run(state=state, run_name="too-big")
+    found = headline(workspace)
+    assert found.band is Band.DANGER
+    assert found.sentence.startswith("Does not fit: needs 7.90 GiB")
+    assert found.action is HeadlineAction.NONE
+
+
+def test_estimate_of_another_run_says_nothing_about_this_one() -> None:
+    workspace = FakeWorkspace(FakeState.TOO_BIG)
+    workspace.run_config.set(dataclasses.replace(workspace.config, batch_size=8))
+    workspace.set_run(state=RunState.RUNNING)
+    assert headline(workspace).sentence == "Running. The forecast begins with the first steps"
