@@ -14,9 +14,9 @@ from desktop_app.ui.tank_model import TankState, tank_state
 if TYPE_CHECKING:
     from desktop_app.core.store import Rows
 
-# The estimate is about the steps that make the optimizer's state and the ones after; later growth is the forecast's
-# business, so the peak of the first ten steps is what it is compared with.
-MEASURED_STEPS: Final = 10
+# The estimate traces two steps: the one that makes the optimizer's state, and one that has it. Later growth is the
+# forecast's business, so the peak of the first two steps is what the estimate is compared with.
+MEASURED_STEPS: Final = 2
 _NOTHING: Final = EstimateStatus(EstimateState.NONE)
 
 
@@ -78,7 +78,7 @@ class TankReader:
 
     def _measured_bytes(self, memory: MemoryStats | None) -> int | None:
         answer = self._said.estimate
-        if memory is None or answer is None or len(self._first_peaks) < 2:
+        if memory is None or answer is None or len(self._first_peaks) < MEASURED_STEPS:
             return None
         return int(max(self._first_peaks)) + memory.outside_bytes + answer.others_bytes
 

@@ -64,13 +64,14 @@ def place_marks(
     width_of: Callable[[str], float],
     line: float,
 ) -> tuple[Mark, ...]:
-    """Marks in order of time. The loudest and newest get their word first; no two words or marks overlap.
+    """Marks of ``events``, which are in order of time. The loudest and newest get their word first.
 
-    ``room``: where words may lie, in pixels (left, right); none crosses ``blocked``, the line of now. A word goes
-    right of its mark, else left of it.
+    Of marks that would lie on each other the loudest is drawn. No word overlaps a mark or another word. ``room``:
+    where words may lie, in pixels (left, right); none crosses ``blocked``, the line of now. A word goes right of its
+    mark, else left of it.
     """
-    shown = [event for event in events if event.kind not in _SILENT_KINDS]
     half = _MARK * line
+    shown = spread(events, x_of=x_of, least=half)
     taken = [(x_of(event.t_s) - half, x_of(event.t_s) + half) for event in shown]
     taken.append((blocked - 2, blocked + 2))
     labels: dict[int, QRectF] = {}
@@ -85,8 +86,22 @@ def place_marks(
     return tuple(Mark(event, x_of(event.t_s), texts.event(event), labels.get(event.seq)) for event in shown)
 
 
+def spread(events: Sequence[Event], *, x_of: Callable[[float], float], least: float) -> list[Event]:
+    """One event, the loudest, of those closer than ``least`` pixels: thousands of checkpoints are some eighty marks."""
+    kept: list[Event] = []
+    last_x = -math.inf
+    for event in events:
+        x = x_of(event.t_s)
+        if x - last_x >= least:
+            kept.append(event)
+            last_x = x
+        elif _LOUDNESS[event.level] < _LOUDNESS[kept[-1].level]:
+            kept[-1] = event
+    return kept
+
+
 def thinned(positions: Sequence[float], least: float) -> list[float]:
-    """Every n-th of evenly spread ``positions``, so that they are ``least`` pixels apart; n is 1, 2, 5, 10, 20, …"""
+    """Every n-th of evenly spread ``positions``, so that they are ``least`` apart; n is 1, 2, 5, 10, 20, …"""
     if len(positions) < 2:
         return list(positions)
     spacing = (positions[-1] - positions[0]) / (len(positions) - 1)
@@ -107,6 +122,7 @@ class EventLane(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no ty
         self._types = types
         self._times: list[float] = []
         self._events: list[Event] = []
+        self._epochs: list[float] = []
         self._view: View | None = None
         self._ticks: tuple[TimeTick, ...] = ()
         self._placed: tuple[Mark, ...] | None = None
@@ -137,9 +153,13 @@ class EventLane(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no ty
     def add(self, events: Sequence[Event]) -> None:
         """New events, by the queue's order; times may lie a little apart from it."""
         for event in events:
-            at = bisect.bisect_right(self._times, event.t_s)
-            self._times.insert(at, event.t_s)
-            self._events.insert(at, event)
+            if event.kind is EventKind.EPOCH:
+                bisect.insort(self._epochs, event.t_s)
+            elif event.kind not in _SILENT_KINDS:
+                at = bisect.bisect_right(self._times, event.t_s)
+                self._times.insert(at, event.t_s)
+                self._events.insert(at, event)
+        del self._epochs[:-_HELD_EVENTS]
         if len(self._events) > _HELD_EVENTS:
             kept = [event for event in self._events[:-_HELD_EVENTS] if event.kept] + self._events[-_HELD_EVENTS:]
             self._events = kept
@@ -174,30 +194,32 @@ class EventLane(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no ty
         size = self.size()
         return QRectF(left, 0, max(1.0, size.width() - left - right), size.height())
 
+    def _placing(self, view: View) -> Callable[[float], float]:
+        """Session time to pixels of the lane."""
+        plot = self.plot
+        left, start_s, scale = plot.left(), view.anchor_s + view.left, plot.width() / view.width
+        return lambda t_s: float(left + (t_s - start_s) * scale)
+
     def x_of(self, t_s: float) -> float:
         """Where a session time lies, in pixels of the lane."""
-        plot, view = self.plot, self._view
-        if view is None:
-            return float(plot.left())
-        return float(plot.left() + (t_s - view.anchor_s - view.left) / view.width * plot.width())
+        return float(self.plot.left()) if self._view is None else self._placing(self._view)(t_s)
 
-    def _visible(self) -> list[Event]:
-        if self._view is None:
-            return []
-        start = bisect.bisect_left(self._times, self._view.anchor_s + self._view.left)
-        stop = bisect.bisect_right(self._times, self._view.anchor_s + self._view.right)
-        return self._events[start:stop]
+    def _visible(self, times: list[float], view: View) -> slice:
+        start_s, end_s = view.anchor_s + view.left, view.anchor_s + view.right
+        return slice(bisect.bisect_left(times, start_s), bisect.bisect_right(times, end_s))
 
     def marks(self) -> tuple[Mark, ...]:
         """The marks on show, in order of time."""
+        view, line = self._view, self._types.line
+        if view is None:
+            return ()
         if self._placed is None:
-            plot, line = self.plot, self._types.line
-            now_x = self.x_of(self._view.anchor_s) if self._view is not None and self._view.live else -line
+            x_of = self._placing(view)
             self._placed = place_marks(
-                self._visible(),
-                x_of=self.x_of,
-                room=(plot.left(), self.size().width() - 0.5 * line),
-                blocked=now_x,
+                self._events[self._visible(self._times, view)],
+                x_of=x_of,
+                room=(self.plot.left(), self.size().width() - 0.5 * line),
+                blocked=x_of(view.anchor_s) if view.live else -line,
                 width_of=self._types.tick.width,
                 line=line,
             )
@@ -205,12 +227,16 @@ class EventLane(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no ty
 
     def epochs(self) -> list[float]:
         """Where epochs end, in pixels: as many as can be told apart, none under a mark or a word."""
-        line = self._types.line
+        view, line = self._view, self._types.line
+        if view is None:
+            return []
         taken = [(mark.x - 0.6 * line, mark.x + 0.6 * line) for mark in self.marks()]
         taken += [(mark.label.left() - 3, mark.label.right() + 3) for mark in self.marks() if mark.label is not None]
-        ends = [self.x_of(event.t_s) for event in self._visible() if event.kind is EventKind.EPOCH]
-        spread = thinned(ends, _TICK_SPACING * line)
-        return [x for x in spread if not any(start <= x <= end for start, end in taken)]
+        ends = self._epochs[self._visible(self._epochs, view)]
+        # Pixels are proportional to seconds: thinned before they are placed.
+        kept = thinned(ends, _TICK_SPACING * line / self.plot.width() * view.width)
+        xs = map(self._placing(view), kept)
+        return [x for x in xs if not any(start <= x <= end for start, end in taken)]
 
     def event_at(self, x: float) -> Event | None:
         """The event whose mark lies within reach of ``x`` (pixels of the lane)."""

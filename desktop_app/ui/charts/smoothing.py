@@ -9,8 +9,8 @@ import numpy as np
 from desktop_app.core.store import History
 
 COLUMN: Final = "loss"
-# A new loss counts for 1/25: over 25 logged steps the noise shrinks to a seventh (sqrt(1 / (2 * 25 - 1))).
-_WEIGHT: Final = 1 / 25
+# A new loss counts for 1/13: the noise shrinks to a fifth (sqrt(1 / (2 * 13 - 1))), and the lag is some 13 steps.
+_WEIGHT: Final = 1 / 13
 # Rows taken in at once: a replay of a long run must not hold up a frame (5 µs a row).
 _AT_ONCE: Final = 800
 _SEED_PIXELS: Final = 2000

@@ -9,7 +9,7 @@ from desktop_app.core.forecasts import Forecast
 from desktop_app.ui.brush import Typeset
 from desktop_app.ui.charts.arrangement import arrange
 from desktop_app.ui.charts.cursor import ReadOut, ReadOutBox, VerticalLine
-from desktop_app.ui.charts.event_lane import EventLane
+from desktop_app.ui.charts.event_lane import MARK_ROW, EventLane
 from desktop_app.ui.charts.forecast_item import ForecastItem, course
 from desktop_app.ui.charts.panel import Panel
 from desktop_app.ui.charts.stack_view import SPACING, StackView
@@ -83,10 +83,11 @@ class Stage:
 
     @property
     def stretch(self) -> QRectF:
-        """The time axis in pixels of the scene, as high as all panels together."""
+        """The time axis in pixels of the scene, from the top of the panels to the marks of the lane."""
         lane = self.canvas.rect_of(self.lane)
         top = self.canvas.rect_of(self.shown[0].panel).top() + 1
-        return QRectF(lane.left() + self.lane.plot.left(), top, self.lane.plot.width(), lane.bottom() - 1 - top)
+        bottom = lane.top() + 2 * MARK_ROW * self._types.line  # above the figures of the axis
+        return QRectF(lane.left() + self.lane.plot.left(), top, self.lane.plot.width(), bottom - top)
 
     def x_of(self, seconds: float, view: View) -> float:
         """Pixel of the scene for seconds from the anchor."""
