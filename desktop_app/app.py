@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import signal
 import logging
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
