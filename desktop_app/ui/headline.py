@@ -52,7 +52,7 @@ class Headline:
 def current_headline(workspace: Workspace) -> Headline:
     """The most urgent thing there is to say."""
     status = workspace.run.get()
-    ended = _ended(status)
+    ended = None if _plans_anew(workspace, status) else _ended(status)
     if ended is not None:
         return ended
     if status.state is RunState.STOPPING:
@@ -100,6 +100,12 @@ def _ended(status: RunStatus) -> Headline | None:
     if status.state is RunState.STOPPED:
         return Headline(Band.NEUTRAL, verdicts.stopped(status), verdicts.ended_help(status))
     return None
+
+
+def _plans_anew(workspace: Workspace, status: RunStatus) -> bool:
+    """The run has ended and the form has been changed since: now the next run is what matters."""
+    known = workspace.estimate.get()
+    return not status.state.active and known.config is not None and known.config != workspace.run_config.get()
 
 
 def _alerting(workspace: Workspace, status: RunStatus) -> Headline | None:

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QVBoxLayout, QWidget
 
-from desktop_app.services.facade import Workspace
+from desktop_app.services.facade import EstimateState, Workspace
 from desktop_app.ui import side_panel
 from desktop_app.ui.about_dialog import AboutDialog
 from desktop_app.ui.actions import Actions
@@ -249,6 +249,8 @@ class MainWindow(QMainWindow):
 
     def _choose_card(self, uuid: str) -> None:
         self._workspace.select_card(uuid)
+        if self._workspace.estimate.get().state is not EstimateState.NONE:
+            self.side_panel.run.request_estimate()  # what was said was said about another card
         self.refresh_texts()
 
     def show_settings(self) -> None:

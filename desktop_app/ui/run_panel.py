@@ -88,7 +88,7 @@ class RunPanel(QScrollArea):
 
     def _connect(self) -> None:
         self.form.edited.connect(self._on_edited)
-        self._debounce.timeout.connect(self._request_estimate)
+        self._debounce.timeout.connect(self.request_estimate)
         self._levers.chosen.connect(self._on_lever_chosen)
         self._start.clicked.connect(lambda: self._actions.trigger("run.start"))
         self._actions["run.start"].changed.connect(self._show_start)
@@ -97,7 +97,8 @@ class RunPanel(QScrollArea):
         self._debounce.start()
         self.form_changed.emit()
 
-    def _request_estimate(self) -> None:
+    def request_estimate(self) -> None:
+        """Ask what the form would need, unless it is not valid or a run is active."""
         config = self.form.config()
         if config is not None and not self._workspace.run.get().state.active:
             self._workspace.request_estimate(config)
@@ -110,7 +111,7 @@ class RunPanel(QScrollArea):
         """Put ``config`` into the form and ask for its estimate at once."""
         self.form.set_config(config)
         self._debounce.stop()
-        self._request_estimate()
+        self.request_estimate()
         self.form_changed.emit()
 
     def use_largest_batch(self) -> None:

@@ -181,3 +181,10 @@ def test_estimate_of_another_run_says_nothing_about_this_one() -> None:
     workspace.run_config.set(dataclasses.replace(workspace.config, batch_size=8))
     workspace.set_run(state=RunState.RUNNING)
     assert headline(workspace).sentence == "Running. The forecast begins with the first steps"
+
+
+def test_changed_form_turns_the_banner_to_the_next_run() -> None:
+    workspace = FakeWorkspace(FakeState.OUT_OF_MEMORY)
+    status = workspace.estimate.get()
+    workspace.estimate.set(dataclasses.replace(status, config=dataclasses.replace(workspace.config, batch_size=8)))
+    assert headline(workspace).sentence == "Fits, 2.9 GiB to spare"

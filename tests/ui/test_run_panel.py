@@ -102,3 +102,11 @@ def test_start_button_of_the_panel_follows_the_run(make_window: MakeWindow) -> N
     workspace.set_run(state=RunState.FINISHED)
     window.refresh_texts()
     assert shown()
+
+
+def test_another_card_needs_another_estimate(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.EIGHT_GPUS)
+    workspace.set_run(state=RunState.FINISHED)
+    window = make_window(workspace)
+    window.actions_.trigger("view.next_card")
+    assert len(workspace.called("request_estimate")) == 1
