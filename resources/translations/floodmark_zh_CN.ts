@@ -427,6 +427,30 @@
         <translation>功耗</translation>
     </message>
     <message>
+        <source>finished</source>
+        <translation>已完成</translation>
+    </message>
+    <message>
+        <source>stopped</source>
+        <translation>已停止</translation>
+    </message>
+    <message>
+        <source>failed</source>
+        <translation>已失败</translation>
+    </message>
+    <message>
+        <source>not learning</source>
+        <translation>未在学习</translation>
+    </message>
+    <message>
+        <source>learning again</source>
+        <translation>恢复学习</translation>
+    </message>
+    <message>
+        <source>checkpoint failed</source>
+        <translation>检查点保存失败</translation>
+    </message>
+    <message>
         <source>run</source>
         <translation>训练</translation>
     </message>

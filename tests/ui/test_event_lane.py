@@ -127,6 +127,13 @@ def test_every_kind_has_a_word(kind: EventKind) -> None:
     assert texts.event(event(0.0, kind))
 
 
+@pytest.mark.parametrize(
+    ("code", "word"), [("run.stopped", "stopped"), ("learning.not_learning", "not learning"), ("other", "run")]
+)
+def test_a_code_says_more_than_its_kind(code: str, word: str) -> None:
+    assert texts.event(Event(0.0, EventKind.RUN_STATE, Level.INFO, code)) == word
+
+
 def test_details_name_time_and_step() -> None:
     what = event(0.0, EventKind.CHECKPOINT, step=1480)
     assert texts.event_details(what, "14:32:08") == "14:32:08  checkpoint, step 1,480"

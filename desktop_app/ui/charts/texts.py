@@ -133,7 +133,24 @@ def readout(key: str) -> str:
 
 
 def event(what: Event) -> str:
-    """One or two words for the lane."""
+    """One or two words for the lane: by its code where that says more than its kind."""
+    return _event_by_code(what.code) or _event_by_kind(what.kind)
+
+
+def _event_by_code(code: str) -> str | None:
+    names = {
+        "run.finished": QCoreApplication.translate("Charts", "finished"),
+        "run.stopped": QCoreApplication.translate("Charts", "stopped"),
+        "run.failed": QCoreApplication.translate("Charts", "failed"),
+        "learning.not_learning": QCoreApplication.translate("Charts", "not learning"),
+        "learning.learning_again": QCoreApplication.translate("Charts", "learning again"),
+        "checkpoint.failed": QCoreApplication.translate("Charts", "checkpoint failed"),
+        "checkpoint.not_finite": QCoreApplication.translate("Charts", "checkpoint failed"),
+    }
+    return names.get(code)
+
+
+def _event_by_kind(kind: EventKind) -> str:
     names = {
         EventKind.RUN_STATE: QCoreApplication.translate("Charts", "run"),
         EventKind.EPOCH: QCoreApplication.translate("Charts", "epoch"),
@@ -151,7 +168,7 @@ def event(what: Event) -> str:
         EventKind.LEARNING: QCoreApplication.translate("Charts", "learning"),
         EventKind.ERROR: QCoreApplication.translate("Charts", "error"),
     }
-    return names[what.kind]
+    return names[kind]
 
 
 def event_details(what: Event, wall_time: str) -> str:
