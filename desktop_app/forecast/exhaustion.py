@@ -14,11 +14,12 @@ from desktop_app.forecast.trend import Trend
 # ask the driver for all growth, nothing idle is of use to steps of one shape; varied ones leave some wholly free
 # segments, which go back when the driver refuses (facts/allocator.md rule 8). While it does not ask: any share.
 _USED_WHILE_ASKING: Final = (0.0, 0.02)
-_USED_WHEN_VARIED: Final = (0.15, 0.25)
+_USED_WHEN_VARIED: Final = (0.25, 0.3)
 _USED_WHILE_NOT_ASKING: Final = (0.5, 1.0 / math.sqrt(12.0))
+_NOISE_WHILE_ASKING: Final = 0.5  # of the troughs' noise: reserved memory only follows their highest
 _IDLE_DOUBT: Final = 0.3  # relative deviation of the growth that is not of live bytes: it comes in whole segments
 _SELECTED: Final = 1.15  # a slope is looked at because it is large; from the interval's coverage on made-up leaks
-_MODEL_SPREAD: Final = 0.03  # of the steps to go, for what no fit can see
+_MODEL_SPREAD: Final = 0.02  # of the steps to go, for what no fit can see
 _RISER_TIMING: Final = 0.05  # of their distance: how much the next riser may be early or late even after regular ones
 _MAX_SPREAD: Final = 1.5
 
@@ -38,13 +39,14 @@ def exhaustion(trend: Trend, demand: Demand, room_bytes: float) -> Exhaustion:
     needed = trend.level_bytes + demand.typical_bytes
     idle = max(0.0, trend.reserved_bytes - trend.level_bytes - demand.high_bytes)
     share, doubt = _idle_of_use(trend, demand)
+    noise = trend.noise_bytes * (_NOISE_WHILE_ASKING if trend.reserved_slope else 1.0)
     held = max(needed, trend.reserved_bytes - share * idle)
     headroom = max(0.0, room_bytes - held)
     speed = max(trend.slope, trend.reserved_slope)
     if trend.stairs is not None:
         to_go = _stairs_to_go(trend, headroom)
     else:
-        to_go = _line_to_go(trend, headroom, speed, level_sd_bytes=math.hypot(doubt * idle, trend.noise_bytes))
+        to_go = _line_to_go(trend, headroom, speed, level_sd_bytes=math.hypot(doubt * idle, noise))
     return Exhaustion(held, headroom, speed, to_go)
 
 

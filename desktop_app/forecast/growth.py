@@ -151,14 +151,15 @@ def bytes_per_sample(troughs: Floats, batches: Floats) -> float:
 
     0 when batches do not vary or the troughs do not follow them.
     """
-    batch_change = batches[1:] - batches[:-1]
-    varied = batch_change != 0
-    if np.count_nonzero(varied) < _MIN_VARIED_STEPS:
+    change = batches[1:] - batches[:-1]
+    if np.count_nonzero(change) < _MIN_VARIED_STEPS:
         return 0.0
-    change = batch_change[varied]
-    effect = (troughs[1:] - troughs[:-1])[varied]
-    effect = effect - median(effect)
-    total = float(np.sum(effect**2))
-    slope = float(np.sum(change * effect) / np.sum(change**2))
-    explained = slope**2 * float(np.sum(change**2))
-    return slope if slope > 0 and total > 0 and explained >= _EXPLAINED_SHARE * total else 0.0
+    effect = troughs[1:] - troughs[:-1]
+    change = change - change.sum() / change.size  # what all steps share is time, not shape
+    effect = effect - effect.sum() / effect.size
+    varied, total = float(change @ change), float(effect @ effect)
+    if varied == 0.0 or total == 0.0:
+        return 0.0
+    slope = float(change @ effect) / varied
+    explained = slope**2 * varied
+    return slope if slope > 0 and explained >= _EXPLAINED_SHARE * total else 0.0

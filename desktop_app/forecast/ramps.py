@@ -11,9 +11,8 @@ from desktop_app.core.units import MIB
 _KEPT: Final = 64
 _MIN_STEPS: Final = 8  # a rise shorter than this is noise to every fit anyway
 _DROP_MIN_BYTES: Final = MIB
-_OUTSTANDING: Final = 6.0  # a fall or a riser is this many times the ordinary change of a step
-_DROP_SHARE: Final = 0.3  # of the rise: a smaller drop is noise
-_RESET_SHARE: Final = 0.7  # of the rise: a larger drop is the ramp's own end, a smaller one a shift of level
+_OUTSTANDING: Final = 8.0  # a fall or a riser is this many times the ordinary change of a step
+_RESET_SHARE: Final = 0.5  # of the rise: a larger drop ends the ramp, a smaller one only shifts it
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ class RampWatch:
     def _falls_to(self, trough: float) -> bool:
         last_step, top = self._previous
         rise, drop = top - self.bottom_bytes, top - trough
-        if self._steps < _MIN_STEPS or drop < _DROP_SHARE * rise or drop <= 0:
+        if self._steps < _MIN_STEPS or drop < _RESET_SHARE * rise:
             return False
-        if drop >= _RESET_SHARE * rise and rise > 0 and self.first_step is not None:
+        if rise > 0 and self.first_step is not None:
             self.ramps.append(Ramp(self.first_step, last_step, self.bottom_bytes, rise))
         return True

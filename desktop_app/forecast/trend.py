@@ -29,6 +29,7 @@ _STOPPED_SHARE: Final = 0.35  # of the expected growth: less than this lately, a
 _STOPPED_Z: Final = 3.0
 _STOPPED_LUMPS: Final = 2.0  # growth that comes in lumps may be this many of them late
 _STOPPED_POINTS: Final = 8
+_SILENCE: Final = 3  # times the longest pause between rises so far
 _ASKING_SHARE: Final = 0.5  # of the troughs' growth lately: more, and nothing idle is left that it could use
 _MAX_CACHED_FITS: Final = 64
 
@@ -219,7 +220,7 @@ class TroughTrend:
 
 
 def _reserved_growth(window: Window, slope: float, *, step: int) -> tuple[float, float]:
-    """Reserved bytes at ``step`` and their growth per step; 0, 0 unless the allocator asks for what the troughs grow by.
+    """Reserved bytes at ``step``, and their growth; 0, 0 unless the allocator asks for what the troughs grow by.
 
     It asks for more than that when what stays live keeps whole segments from being used again or given back.
     """
@@ -241,6 +242,8 @@ def _stopped(window: Window, fit: LineFit) -> bool:
     """The newest points grow far less than the line says, and neither noise nor growth in lumps explains it."""
     troughs = _at_equal_shape(window)
     changes = troughs[1:] - troughs[:-1]
+    if _silent_for_long(changes):
+        return True
     largest_lump = float(changes.max())
     change_sd = math.sqrt(mean_square(changes - changes.sum() / changes.size))
     for points in {window.points, window.points // 4, _STOPPED_POINTS}:
@@ -257,6 +260,15 @@ def _stopped(window: Window, fit: LineFit) -> bool:
         if median(troughs[-3:]) - median(troughs[-points:][:3]) < _STOPPED_SHARE * expected:
             return True
     return False
+
+
+def _silent_for_long(changes: Floats) -> bool:
+    """No rise for several times as long as ever before, in a series that only rises."""
+    rises = np.flatnonzero(changes > 0)
+    if rises.size < _STEADY_LUMPS or rises.size < np.count_nonzero(changes):
+        return False
+    silence = changes.size - 1 - int(rises[-1])
+    return silence > _SILENCE * int((rises[1:] - rises[:-1]).max()) + _SILENCE
 
 
 def _at_equal_shape(window: Window) -> Floats:
