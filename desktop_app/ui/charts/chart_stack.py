@@ -20,8 +20,10 @@ from desktop_app.ui.focus_ring import MARGIN, RingedWidget
 from desktop_app.ui.texts import numbers
 from desktop_app.ui.theme import Theme
 
-# A window that moves by a pixel only every few seconds still shows new values this often.
+# A window that moves by a pixel only every few seconds still shows new values within half a pixel's time, but no
+# sooner and no later than this: the longer the window, the less a new value changes its picture.
 _STALE_S: Final = 0.5
+_LONGEST_STALE_S: Final = 2.0
 _SMALL_WIDTH: Final = 56  # label lines; narrower, the presets share one button
 _TICK_LINES: Final = 6.5  # least distance of time figures, in label lines
 _KEY_STEP: Final = 0.01  # share of the window that an arrow key moves the cursor
@@ -45,7 +47,7 @@ class ChartStack(RingedWidget):
         self._types = Typeset(self.font())
         self._window = TimeWindow(DEFAULT_SPAN_S)
         self._compact = False
-        self._drawn_at_s = -_STALE_S
+        self._drawn_at_s = -_LONGEST_STALE_S
         self._cursor_x: float | None = None  # seconds from the anchor
         self.stage = Stage(self, theme, self._types)
         self._span_bar = SpanBar(self)
@@ -79,7 +81,8 @@ class ChartStack(RingedWidget):
         before = self._window.view
         pixels = self.stage.lane.plot.width() * self.devicePixelRatioF()
         view = self._window.follow(now_s, pixels=pixels, forecast_s=self._source.forecast_s)
-        if view == before and now_s - self._drawn_at_s < _STALE_S:
+        patience_s = min(max(view.width / max(1.0, pixels) / 2, _STALE_S), _LONGEST_STALE_S)
+        if view == before and now_s - self._drawn_at_s < patience_s:
             return False
         self._drawn_at_s = now_s
         return self._draw()
@@ -184,12 +187,12 @@ class ChartStack(RingedWidget):
     def _redraw(self) -> None:
         """Everything again: now, if it is on screen, else at the next refresh."""
         self.stage.forget()
-        self._drawn_at_s = -_STALE_S
+        self._drawn_at_s = -_LONGEST_STALE_S
         self.refresh_texts()
         self.refresh()
 
     def _after_navigation(self) -> None:
-        self._drawn_at_s = -_STALE_S
+        self._drawn_at_s = -_LONGEST_STALE_S
         if self._on_screen():
             self._draw()
         self._span_bar.set_state(span_s=self.span_s, live=self.live, hidden=self.hidden_panels)
