@@ -111,6 +111,7 @@ class RunDesk:
             self._records.forget()
             self._notices.take_down(SKIPPED_NOTICE)
             self._forecasts.begin_run()
+            self._part_curves()
             self.memory.set(None)
             self.run.set(_first_status(order, self._clock.now_s()))
             self._desk.begin_run(
@@ -119,6 +120,13 @@ class RunDesk:
             self._thread = threading.Thread(target=self._main, args=(order, token), name="trainer", daemon=True)
             self._thread.start()
         return True
+
+    def _part_curves(self) -> None:
+        """No line joins the end of one run to the start of the next."""
+        for name in ("steps", "validation"):
+            history = self._store.history(name)
+            if history.version:
+                history.append_gap(self._clock.now_s())
 
     def refuse(self, order: RunOrder, error: FloodmarkError) -> bool:
         """Show why a run cannot even begin. ``False`` when one is active already: it goes on."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from desktop_app.core.clock import SessionClock
@@ -576,3 +577,17 @@ def test_facts_that_cannot_be_written_do_not_end_a_run(
     trainer.allow(4)
     assert bench.end().state is RunState.FINISHED
     assert bench.facts()["ended"] is None
+
+
+def test_no_line_joins_two_runs(bench: Bench, trainer: FakeTrainer) -> None:
+    steps = bench.store.history("steps")
+    bench.start()
+    trainer.allow(4)
+    bench.end()
+    first_run = steps.version
+    bench.start()
+    trainer.allow(4)
+    bench.end()
+    numbers = steps.since(first_run).column("step")
+    assert np.isnan(numbers[0])
+    assert numbers[1] == 1
