@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from desktop_app.core.units import MIB
 from desktop_app.forecast.evidence import Evidence
-from desktop_app.forecast.robust import median
+from desktop_app.forecast.robust import mean_square, median
 
 # facts/allocator.md rule 5: requests of 1 to 10 MiB ask the driver for this much, so the last of it may lie idle.
 SEGMENT_BYTES: Final = 20 * MIB
@@ -36,4 +37,5 @@ def recent_demand(evidence: Evidence) -> Demand | None:
     demands = np.maximum(evidence.column("live_peak_bytes") - evidence.column("live_after_bytes"), 0.0)
     typical = median(demands)
     at = min(int(_HIGH_SHARE * demands.size), demands.size - 1)
-    return Demand(typical, float(np.partition(demands, at)[at]), varied=float(demands.std()) > _VARIED * typical)
+    deviation = math.sqrt(mean_square(demands - demands.sum() / demands.size))
+    return Demand(typical, float(np.partition(demands, at)[at]), varied=deviation > _VARIED * typical)

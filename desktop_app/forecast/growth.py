@@ -15,6 +15,7 @@ _OLS_SLOPE_FACTOR: Final = 12.0  # variance of a slope over n equidistant points
 _WANDER_SLOPE_FACTOR: Final = 1.2  # variance of a slope through a random walk: 6/5 ω² / n
 _WANDER_BIAS: Final = 1.6  # the fitted line takes part of the wander with it; from the coverage of made-up leaks
 _WANDERING_SHARE: Final = 0.125  # of the points alike: fewer, and the series is more of a walk than of a line
+_BOUND: Final = 1.5  # times the least-squares significance: more than Theil and Sen's slope makes of it
 _STRAIGHT_RATIO: Final = 0.25  # halves of a line may differ by this much even when the noise says it is significant
 _STRAIGHT_Z: Final = 2.5
 _MIN_VARIED_STEPS: Final = 8  # changes of batch size before their effect is worth fitting
@@ -109,6 +110,14 @@ def fit_line(steps: Floats, values: Floats) -> LineFit:
         straight_wander_bytes=straight_wander,
         steady_lumps=_steady_lumps(values),
     )
+
+
+def significance_at_most(steps: Floats, values: Floats, slope: float) -> float:
+    """A cheap bound for the significance that ``fit_line`` would find, from a least-squares slope."""
+    residual = values - slope * (steps - steps[-1])
+    span = float(steps[-1] - steps[0])
+    noise, wander = _noise(residual, span / (steps.size - 1))
+    return _BOUND * slope / _slope_sd(noise, wander, steps.size, span)
 
 
 def _steady_lumps(values: Floats) -> int:

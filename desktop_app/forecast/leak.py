@@ -13,8 +13,9 @@ from desktop_app.forecast.demand import Demand, recent_demand
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import Evidence
 from desktop_app.forecast.exhaustion import Exhaustion, exhaustion
+from desktop_app.forecast.line_search import Interest
 from desktop_app.forecast.outlook import WITHIN_STEPS, Z95, Outlook, StepsToGo
-from desktop_app.forecast.trend import Interest, Shape, Trend, TroughTrend
+from desktop_app.forecast.trend import Shape, Trend, TroughTrend
 
 # A leak is to be flagged by the time 1 % of the card has grown or 40 steps, whichever is later. The bounds lie a little
 # below: 3 start-up steps are not counted, and the policy wants to see it twice.
@@ -75,11 +76,15 @@ class LeakCause:
 
     def __init__(self) -> None:
         self._trend = TroughTrend()
+        self._last_step = 0
 
     def add(self, sample: StepSample, evidence: Evidence) -> None:
         """Take one step, when it is of the usual shape and start-up is over."""
         if sample.memory is None or evidence.starting_up:
             return
+        if sample.step < self._last_step:  # the run went back to an earlier state
+            self._trend = TroughTrend()
+        self._last_step = sample.step
         usual = evidence.usual_batch
         if usual is None or sample.batch_samples == usual:
             live, reserved = float(sample.memory.live_bytes), float(sample.memory.reserved_peak_bytes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
@@ -25,16 +24,23 @@ def mean_square(values: Floats) -> float:
     return float(values @ values) / values.size
 
 
-def least_squares_slope(steps: Floats, values: Floats) -> tuple[float, float]:
-    """Ordinary slope and its significance if all noise were independent: cheap, and never too low a first look."""
-    x = steps - steps.sum() / steps.size
-    y = values - values.sum() / values.size
-    spread = float(x @ x)
-    slope = float(x @ y) / spread
-    left = mean_square(y - slope * x) * values.size / (values.size - 2)
-    if left == 0.0:
-        return slope, math.inf if slope else 0.0
-    return slope, slope / math.sqrt(left / spread)
+def suffix_slopes(steps: Floats, values: Floats, sizes: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Least-squares slopes of the newest ``sizes`` points, and their significance if all noise were independent.
+
+    One pass for all sizes: the first look at many windows. Values are in bytes; less than a byte of noise is none.
+    """
+    n = np.array(sizes, dtype=np.float64)
+    if not sizes:
+        return n, n
+    at = np.array(sizes) - 1
+    x = (steps - steps[-1])[::-1]
+    y = (values - values[-1])[::-1]
+    sum_x, sum_y = x.cumsum()[at], y.cumsum()[at]
+    squares = (x * x).cumsum()[at] - sum_x * sum_x / n
+    slopes = ((x * y).cumsum()[at] - sum_x * sum_y / n) / squares
+    left = (y * y).cumsum()[at] - sum_y * sum_y / n - slopes * slopes * squares
+    noise = np.maximum(left, n) / (n - 2.0)
+    return slopes, slopes / np.sqrt(noise / squares)
 
 
 def theil_sen_slope(steps: Floats, values: Floats) -> float:

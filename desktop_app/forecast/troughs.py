@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -30,6 +30,11 @@ class Window:
     def points(self) -> int:
         return int(self.steps.size)
 
+    @property
+    def span_steps(self) -> float:
+        """Steps from the first point to the last."""
+        return float(self.steps[-1] - self.steps[0])
+
     def last(self, points: int) -> Window:
         """The newest ``points`` points."""
         return Window(self.steps[-points:], self.troughs[-points:], self.batches[-points:], self.reserved[-points:])
@@ -38,16 +43,28 @@ class Window:
 Point = tuple[float, float, float, float]  # a column of a window
 
 
-class _Level:
+class Level:
     """A mirrored ring of points, and the lowest point of the block being filled for the level above."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, finest: bool) -> None:
+        self._shortest = SHORTEST_POINTS if finest else _SHORTEST_COARSE_POINTS
         self.rows: Floats = np.full((4, 2 * LEVEL_POINTS), np.nan)
         self.count = 0
         self.pending: Point | None = None
         self.pending_count = 0
 
+    @property
+    def searchable(self) -> bool:
+        """There are enough points for the shortest window."""
+        return self.count >= self._shortest
+
+    @property
+    def window_sizes(self) -> tuple[int, ...]:
+        """Points of windows that end now, each three quarters of the one before, down to the shortest."""
+        return _window_sizes(min(self.count, LEVEL_POINTS), self._shortest)
+
     def append(self, point: Point) -> None:
+        """Add a point to the ring."""
         at = self.count % LEVEL_POINTS
         self.rows[:, at] = point
         self.rows[:, at + LEVEL_POINTS] = point
@@ -64,46 +81,39 @@ class _Level:
         return lowest
 
     def window(self) -> Window:
+        """All points that are kept."""
         end = (self.count - 1) % LEVEL_POINTS + LEVEL_POINTS + 1
         begin = end - min(self.count, LEVEL_POINTS)
         return Window(*(self.rows[row, begin:end] for row in range(4)))
+
+
+@lru_cache(maxsize=LEVEL_POINTS * 2)
+def _window_sizes(points: int, shortest: int) -> tuple[int, ...]:
+    sizes = []
+    while points >= shortest:
+        sizes.append(points)
+        points = points * 3 // 4
+    return tuple(sizes)
 
 
 class TroughSeries:
     """Lowest points of live memory between steps, since the series (re)started. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._levels = [_Level() for _ in range(LEVELS)]
+        self.levels = tuple(Level(finest=index == 0) for index in range(LEVELS))
         self.first_step: int | None = None
 
     @property
     def steps(self) -> int:
         """Steps appended since the series began."""
-        return self._levels[0].count
+        return self.levels[0].count
 
     def append(self, step: int, trough_bytes: float, batch_samples: int, reserved_bytes: float) -> None:
         if self.first_step is None:
             self.first_step = step
         point: Point | None = (step, trough_bytes, batch_samples, reserved_bytes)
-        for level in self._levels:
+        for level in self.levels:
             if point is None:
                 return
             level.append(point)
             point = level.fold(point)
-
-    def newest(self) -> Window:
-        """The newest steps one by one."""
-        return self._levels[0].window()
-
-    def windows(self) -> Iterator[tuple[tuple[int, int, int], Window]]:
-        """Ever shorter windows that end now, from the whole series down to its newest 12 steps.
-
-        Each comes with a key that is equal for equal content, so that what was computed of it can be kept.
-        """
-        for index in reversed(range(LEVELS)):
-            level = self._levels[index]
-            shortest = _SHORTEST_COARSE_POINTS if index else SHORTEST_POINTS
-            points = min(level.count, LEVEL_POINTS)
-            while points >= shortest:
-                yield (index, level.count, points), level.window().last(points)
-                points = points * 3 // 4

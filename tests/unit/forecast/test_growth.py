@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from desktop_app.core.units import MIB
+from desktop_app.core.units import GIB, MIB
+from desktop_app.forecast.forecaster import Forecaster
 from desktop_app.forecast.growth import bytes_per_sample, fit_line
 from desktop_app.forecast.ramps import OrdinaryChange, RampWatch
-from desktop_app.forecast.robust import least_squares_slope, median, theil_sen_slope
+from desktop_app.forecast.robust import median, suffix_slopes, theil_sen_slope
 from desktop_app.forecast.stairs import Stairs, StairWatch
-from desktop_app.forecast.troughs import LEVEL_POINTS, TroughSeries
+from desktop_app.forecast.troughs import TroughSeries
+
+from .traces import line, steps
 
 
 def test_theil_sen_by_hand() -> None:
@@ -23,8 +26,24 @@ def test_median(values: list[float], middle: float) -> None:
     assert median(np.array(values)) == middle
 
 
-def test_least_squares_slope_is_certain_of_an_exact_line() -> None:
-    assert least_squares_slope(np.arange(5.0), 3.0 * np.arange(5.0)) == (pytest.approx(3.0), pytest.approx(np.inf))
+def test_slopes_of_all_suffixes_are_those_of_polyfit() -> None:
+    at = np.arange(50.0)
+    values = 1e9 + 3e6 * at + np.random.default_rng(8).normal(0.0, 1e7, 50)
+    slopes, significances = suffix_slopes(at, values, (50, 20, 12))
+    for size, slope, significance in zip((50, 20, 12), slopes, significances, strict=True):
+        (fitted, _), covariance = np.polyfit(at[-size:], values[-size:], 1, cov=True)
+        assert slope == pytest.approx(fitted)
+        assert significance == pytest.approx(fitted / np.sqrt(covariance[0, 0]))
+
+
+def test_step_that_was_seen_says_nothing_and_an_earlier_one_begins_anew() -> None:
+    forecaster = Forecaster(capacity_bytes=6 * GIB)
+    samples = list(steps(line(60, 10 * MIB)))
+    for sample in samples:
+        forecaster.absorb_step(sample)
+        forecast = forecaster.observe_step(sample)
+    assert forecast.evidence["slope_bytes_per_step"] == pytest.approx(10 * MIB)
+    assert forecaster.observe_step(samples[20]).evidence == {}
 
 
 def test_a_quarter_of_outliers_does_not_move_the_slope() -> None:
@@ -76,14 +95,15 @@ def test_series_covers_a_long_run_in_bounded_space() -> None:
     series = TroughSeries()
     for number in range(1, 20_001):
         series.append(number, float(number), 64, 0.0)
-    windows = [window for _, window in series.windows()]
-    assert max(window.points for window in windows) <= LEVEL_POINTS
-    assert min(window.points for window in windows) == 12
-    longest = windows[0]
-    assert longest.steps[-1] - longest.steps[0] > 10_000
-    assert np.all(np.diff(longest.steps) == np.diff(longest.steps)[0])
+    levels = [level for level in series.levels if level.searchable]
+    assert [level.window().points for level in levels] == [128, 128, 128, 128, 78]  # 20,000 / 4^4
+    assert levels[0].window_sizes == (128, 96, 72, 54, 40, 30, 22, 16, 12)
+    assert levels[1].window_sizes == (128, 96, 72, 54, 40)  # shorter ones are finer below
+    longest = levels[-1].window()
+    assert longest.span_steps == 77 * 256
+    assert np.all(np.diff(longest.steps) == 256)
     assert np.array_equal(longest.steps, longest.troughs)  # a point is where its block was lowest: at its first step
-    assert series.newest().steps[-1] == 20_000
+    assert levels[0].window().steps[-1] == 20_000
 
 
 def test_ramp_ends_where_it_falls_back() -> None:

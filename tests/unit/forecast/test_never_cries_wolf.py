@@ -13,7 +13,7 @@ from .traces import BASE, DEMAND, Floats, Replay, replay, steps
 
 CAPACITY = 6 * GIB
 ROOM = CAPACITY - BASE - DEMAND
-EXAMPLES = settings(max_examples=20, deadline=None)
+EXAMPLES = settings(max_examples=12, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
