@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from desktop_app.ui import theme as themes
 from desktop_app.ui.i18n import Translators
+from desktop_app.ui.labels import TYPE_SCALE_PROPERTY
 from desktop_app.ui.theme import Theme, ThemeMode
 from desktop_app.ui.window_style import window_style
 
@@ -72,5 +73,6 @@ class Appearance(QObject):
         """Put theme and size on. The old sheets go first: exchanging one for another takes four times as long."""
         self._window.setStyleSheet("")
         self._app.setStyleSheet("")
+        self._app.setProperty(TYPE_SCALE_PROPERTY, self.scale)
         themes.apply(self._app, self.theme, font_scale=self.scale)
         self._window.setStyleSheet(window_style(self.theme, scale=self.scale))

@@ -12,7 +12,7 @@ from desktop_app.ui import icons
 from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.headline import Band, Headline, HeadlineAction
 from desktop_app.ui.icons import IconName
-from desktop_app.ui.labels import Label, restyle
+from desktop_app.ui.labels import Label, restyle, type_scale
 from desktop_app.ui.texts import numbers, verdicts
 from desktop_app.ui.theme import FontRole, Theme
 
@@ -53,7 +53,6 @@ class VerdictBanner(QFrame):
         self.setObjectName("banner")
         self.setMinimumHeight(_HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
-        self._icon.setFixedSize(_ICON_SIZE, _ICON_SIZE)
         self._ignore.setProperty("kind", "quiet")
         for label in (self._sentence, self._evidence):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -128,8 +127,10 @@ class VerdictBanner(QFrame):
             Band.WARN: self._theme.warn,
             Band.DANGER: self._theme.danger,
         }[band]
+        size = round(_ICON_SIZE * type_scale())
         ratio = self.devicePixelRatioF()
-        self._icon.setPixmap(icons.pixmap(_ICONS[band], self._theme, _ICON_SIZE, ratio=ratio, color=tint))
+        self._icon.setFixedSize(size, size)
+        self._icon.setPixmap(icons.pixmap(_ICONS[band], self._theme, size, ratio=ratio, color=tint))
 
     def retranslate(self) -> None:
         self._why.setText(self.tr("Why"))

@@ -26,14 +26,14 @@ from desktop_app.ui import icons
 from desktop_app.ui.actions import Actions, shortcut_text, tooltip
 from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.icons import IconName
-from desktop_app.ui.labels import ElidedLabel, Label
+from desktop_app.ui.labels import ElidedLabel, Label, type_scale
 from desktop_app.ui.tank_reader import lost_reason, selected_card
 from desktop_app.ui.texts import cards
 from desktop_app.ui.theme import FontRole, Theme, color
 
 _HEIGHT: Final = 48
 _LOGO_SIZE: Final = 24
-_BUTTON_HEIGHT: Final = 30
+_ICON_SIZE: Final = 16
 _SEARCH_WIDTH: Final = 296
 _SEARCH_LEAST: Final = 40  # the magnifying glass alone
 # Longest run name and card, in line heights; the tooltip has all of them.
@@ -119,10 +119,11 @@ class SearchButton(QPushButton):
         option.text = ""
         self.style().drawControl(QStyle.ControlElement.CE_PushButton, option, painter, self)
         ratio = self.devicePixelRatioF()
-        glass = icons.pixmap(IconName.SEARCH, self.theme, 16, ratio=ratio, color=self.theme.muted)
-        painter.drawPixmap(QPoint(12, (self.height() - 16) // 2), glass)
+        size = round(_ICON_SIZE * type_scale())
+        glass = icons.pixmap(IconName.SEARCH, self.theme, size, ratio=ratio, color=self.theme.muted)
+        painter.drawPixmap(QPoint(12, (self.height() - size) // 2), glass)
         painter.setPen(color(self.theme.muted))
-        rect = self.rect().adjusted(36, 0, -12, 0)
+        rect = self.rect().adjusted(20 + size, 0, -12, 0)
         shortcut = shortcut_text("view.palette").replace("+", " ")
         metrics = self.fontMetrics()
         words, keys = metrics.horizontalAdvance(self.text()), metrics.horizontalAdvance(shortcut)
@@ -159,7 +160,6 @@ class Header(QFrame):
         self.retranslate()
 
     def _build(self) -> None:
-        self.setMinimumHeight(_HEIGHT)
         self._simulated.setProperty("chip", "warn")
         self._simulated.setObjectName("simulatedChip")
         self._simulated.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -249,7 +249,7 @@ class Header(QFrame):
         self._show_button_words()
 
     def _show_button_words(self) -> None:
-        scale = max(1.0, self.fontMetrics().height() / 15.0)
+        scale = type_scale()
         wide = self.width() >= _WIDE * scale
         self._name.setVisible(self.width() >= _NARROW * scale)
         self._run_name.setMaximumWidth(self.fontMetrics().height() * _NAME_LINES)
@@ -278,12 +278,18 @@ class Header(QFrame):
         self._theme = theme
         self.search.theme = theme
         ratio = self.devicePixelRatioF()
-        self._logo.setPixmap(icons.pixmap(IconName.LOGO, theme, _LOGO_SIZE, ratio=ratio))
+        scale = type_scale()
+        self._logo.setPixmap(icons.pixmap(IconName.LOGO, theme, round(_LOGO_SIZE * scale), ratio=ratio))
+        self.setMinimumHeight(round(_HEIGHT * scale))
+        icon_size = QSize(1, 1) * round(_ICON_SIZE * scale)
         for command_id, button in self._buttons.items():
             name = BY_ID[command_id].icon
             if name is not None:
                 tint = theme.on_accent if command_id == "run.start" else None
                 button.setIcon(icons.icon(name, theme, color=tint))
+                button.setIconSize(icon_size)
         self._menu_button.setIcon(icons.icon(IconName.LIST, theme))
+        self._menu_button.setIconSize(icon_size)
+        self.search.setMaximumWidth(round(_SEARCH_WIDTH * scale))
         self.search.update()
         self.refresh()

@@ -6,13 +6,22 @@ from typing import Final
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QLayout, QSizePolicy, QStyle, QStyleOption, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QSizePolicy, QStyle, QStyleOption, QWidget
 
 from desktop_app.ui import theme as themes
 from desktop_app.ui.theme import FontRole
 
+# Set on the application by whoever sets the size of its type.
+TYPE_SCALE_PROPERTY: Final = "floodmark_type_scale"
 # An elided label may shrink to this many average characters, never to nothing.
 _LEAST_CHARACTERS: Final = 4
+
+
+def type_scale() -> float:
+    """How much larger than usual everything is shown: 1.6 in presentations. Icons and fixed sizes follow it."""
+    app = QApplication.instance()
+    found = None if app is None else app.property(TYPE_SCALE_PROPERTY)
+    return found if isinstance(found, float) else 1.0
 
 
 def restyle(widget: QWidget, **properties: object) -> None:

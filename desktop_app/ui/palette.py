@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from desktop_app.ui import icons
 from desktop_app.ui.actions import Actions, shortcut_text
 from desktop_app.ui.commands import COMMANDS, Command, Menu, menu_title
-from desktop_app.ui.labels import Label
+from desktop_app.ui.labels import Label, type_scale
 from desktop_app.ui.theme import FontRole, Theme, color
 
 _WIDTH: Final = 480
@@ -197,7 +197,7 @@ class CommandPalette(QDialog):
         return [command.id for command in commands if command is not None]
 
     def _scale(self) -> float:
-        return max(1.0, self.fontMetrics().height() / 15.0)
+        return type_scale()
 
     def _on_search_changed(self, query: str) -> None:
         available = [command for command in COMMANDS if self._can_run(command)]
