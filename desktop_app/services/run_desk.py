@@ -125,8 +125,9 @@ class RunDesk:
         """No line joins the end of one run to the start of the next."""
         for name in ("steps", "validation"):
             history = self._store.history(name)
-            if history.version:
-                history.append_gap(self._clock.now_s())
+            last = history.latest()
+            if last is not None:
+                history.append_gap(last["t_s"])
 
     def refuse(self, order: RunOrder, error: FloodmarkError) -> bool:
         """Show why a run cannot even begin. ``False`` when one is active already: it goes on."""
