@@ -50,10 +50,15 @@ class Evidence:
         self.step, self.t_s = sample.step, sample.t_s
         if sample.memory is None:
             return
-        self._note_retries(sample.memory)
-        self.memory = sample.memory
+        self.note_memory(sample.memory, sample.step)
         if not self.starting_up:
             self._append(sample, sample.memory)
+
+    def note_memory(self, memory: MemoryStats, step: int) -> None:
+        """Take figures from within a step, or from its end."""
+        if self.memory is not None and memory.alloc_retries > self.memory.alloc_retries:
+            self.retried_at_step = step
+        self.memory = memory
 
     @property
     def starting_up(self) -> bool:
@@ -111,7 +116,3 @@ class Evidence:
         self._shapes[sample.batch_samples] += 1
         if len(self._shapes) > _MAX_SHAPES:
             self._shapes = Counter(dict(self._shapes.most_common(_MAX_SHAPES // 2)))
-
-    def _note_retries(self, memory: MemoryStats) -> None:
-        if self.memory is not None and memory.alloc_retries > self.memory.alloc_retries:
-            self.retried_at_step = self.step

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Final
 
-from desktop_app.core.forecasts import AlertSeverity, Estimate
+from desktop_app.core.forecasts import Estimate
 from desktop_app.forecast.demand import SEGMENT_BYTES
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import START_UP_STEPS, Evidence
@@ -14,7 +13,6 @@ from desktop_app.forecast.outlook import Outlook
 
 CAP: Final = 1.6  # times capacity: further over the brim says nothing more
 _MEASURED_MARGIN: Final = 0.01  # of the peak: workspaces and segments that a later step may still add
-_RANK: Final = (None, AlertSeverity.WATCH, AlertSeverity.LIKELY, AlertSeverity.IMMINENT)
 
 
 def flood_mark(
@@ -57,13 +55,3 @@ def _estimated(environment: Environment, prior: Estimate | None) -> tuple[float,
         return None
     shift = environment.others_bytes - prior.others_bytes
     return float(prior.device_peak_bytes.p50 + shift), float(prior.device_peak_bytes.p95 + shift)
-
-
-def worst(outlooks: Iterable[Outlook]) -> Outlook | None:
-    """The outlook to put first: by severity, then by the probability that memory runs out."""
-    return max(outlooks, key=lambda one: (_RANK.index(one.severity), one.p_run), default=None)
-
-
-def combined(probabilities: Iterable[float]) -> float:
-    """P(any of independent causes)."""
-    return 1.0 - math.prod(1.0 - probability for probability in probabilities)

@@ -11,9 +11,9 @@ from desktop_app.core.steps import PhaseSample, StepSample
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import START_UP_STEPS, Evidence
 from desktop_app.forecast.first_optimizer_step import FirstOptimizerStepCause
-from desktop_app.forecast.flood import combined, flood_mark, worst
+from desktop_app.forecast.flood import flood_mark
 from desktop_app.forecast.leak import LeakCause
-from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook
+from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, combined, worst
 from desktop_app.forecast.policy import Changes, Policy, in_seconds
 
 
@@ -96,7 +96,7 @@ class Forecaster:
         """As ``observe_phase``, with the alerts that it raised or cleared."""
         with self._lock:
             if sample.memory is not None:
-                self._evidence.memory = sample.memory
+                self._evidence.note_memory(sample.memory, sample.step)
             self._first_step.observe(sample, self._environment, self._prior)
             return self._assess(sample.t_s, sample.step)
 

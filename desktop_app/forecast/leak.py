@@ -17,8 +17,8 @@ from desktop_app.forecast.line_search import Interest
 from desktop_app.forecast.outlook import WITHIN_STEPS, Z95, Outlook, StepsToGo
 from desktop_app.forecast.trend import Shape, Trend, TroughTrend
 
-# A leak is to be flagged by the time 1 % of the card has grown or 40 steps, whichever is later. The bounds lie a little
-# below: 3 start-up steps are not counted, and the policy wants to see it twice.
+# A leak is to be flagged by the time 1 % of the card has grown or 40 steps, whichever is later. The bounds are lower by
+# a quarter: windows shrink by quarters, 3 start-up steps are not counted, and the policy wants to see it twice.
 ENOUGH_STEPS: Final = 30
 ENOUGH_GROWTH: Final = 0.0075
 LAST_MOMENT_STEPS: Final = 16  # with this few steps left, waiting for more evidence would cost the 10 steps of lead
@@ -28,9 +28,7 @@ LIKELY_P: Final = 0.5
 WATCH_P: Final = 0.1
 HORIZON_S: Final = 24 * 3600.0  # when the length of the run is unknown: further off is no alarm
 _HORIZON_STEPS: Final = 1e6  # when the pace is unknown too
-_BELIEF_UNPROVEN: Final = (
-    0.25  # share of early growth that turns out to go on: warm-up and caches look the same at first
-)
+_BELIEF_UNPROVEN: Final = 0.25  # share of early growth that goes on: warm-up and caches look the same at first
 _BELIEF_PROVEN: Final = 0.8  # prior, until the corpus of the forecast's score says better
 _EPOCH_MARGIN: Final = 1.1  # a ramp that would be full this much after the epoch's end is still a warning
 _EPOCH_MARGIN_STEPS: Final = 20

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
 
+SEVERITIES: Final = (None, AlertSeverity.WATCH, AlertSeverity.LIKELY, AlertSeverity.IMMINENT)  # by rank
 WITHIN_STEPS: Final = (1, 10, 100)  # horizons of P(OOM within k steps), design.md §6
 Z80: Final = 1.2816  # normal quantile of 0.9: half-width of an 80 % interval in standard deviations
 Z95: Final = 1.6449  # normal quantile of 0.95
@@ -65,3 +66,13 @@ class Outlook:
     evidence: Mapping[str, float] = field(default_factory=dict)
     peak_low_bytes: float | None = None
     peak_high_bytes: float | None = None
+
+
+def worst(outlooks: Iterable[Outlook]) -> Outlook | None:
+    """The outlook to put first: by severity, then by the probability that memory runs out."""
+    return max(outlooks, key=lambda one: (SEVERITIES.index(one.severity), one.p_run), default=None)
+
+
+def combined(probabilities: Iterable[float]) -> float:
+    """P(any of independent causes)."""
+    return 1.0 - math.prod(1.0 - probability for probability in probabilities)

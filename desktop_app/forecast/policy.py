@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from desktop_app.core.forecasts import Alert, AlertSeverity, Cause
-from desktop_app.forecast.outlook import Outlook
+from desktop_app.forecast.outlook import SEVERITIES, Outlook
 
 RAISE_AFTER: Final = 2  # samples in a row that call for an alert; urgent ones need no second
 CLEAR_BELOW_P: Final = 0.2  # an alert is raised at 0.5: the gap keeps one that hovers from flapping
 CLEAR_AFTER_STEPS: Final = 40  # as long as a leak may take to be flagged: a restarted fit must not clear it
 _MAX_PATIENCE: Final = 64
-
-_RANK: Final = {None: 0, AlertSeverity.WATCH: 1, AlertSeverity.LIKELY: 2, AlertSeverity.IMMINENT: 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class Policy:
 
     def _raise(self, state: _CauseState, outlook: Outlook, t_s: float, step: int, pace_s: float | None) -> Alert | None:
         known = state.alert.severity if state.alert is not None else AlertSeverity.WATCH
-        if outlook.severity is None or _RANK[outlook.severity] <= _RANK[known]:
+        if outlook.severity is None or SEVERITIES.index(outlook.severity) <= SEVERITIES.index(known):
             state.calls = 0
             return None
         state.calls += 1

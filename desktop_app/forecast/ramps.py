@@ -70,6 +70,11 @@ class RampWatch:
         """The highest rise that has fallen back so far; 0 when none has."""
         return max((ramp.rise_bytes for ramp in self.ramps), default=0.0)
 
+    @property
+    def longest_steps(self) -> int:
+        """Steps of the longest rise that has fallen back so far."""
+        return max((ramp.last_step - ramp.first_step for ramp in self.ramps), default=0)
+
     def fell(self, step: int, trough: float, change: Change) -> bool:
         """Take the next trough; true when a rise ended before it, so that what grows from here on is new."""
         falls = self.first_step is not None and change.outstanding and self._falls_to(trough)

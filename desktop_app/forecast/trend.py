@@ -16,6 +16,8 @@ from desktop_app.forecast.stairs import Stairs, StairWatch
 from desktop_app.forecast.troughs import Window
 
 _KNOWN_RISE: Final = 1.2  # a rise up to this multiple of what has fallen back before will fall back again
+_KNOWN_LENGTH: Final = 1.5
+_PATTERN_RAMPS: Final = 2
 _MIN_BOTTOMS: Final = 5  # bottoms of ramps before their own growth is judged: five in a row rise by chance 1 in 120
 _ASKING_SHARE: Final = 0.5  # of the troughs' growth lately: more, and nothing idle is left that it could use
 _ASKING_POINTS: Final = 8
@@ -81,7 +83,7 @@ class TroughTrend:
 
     def trend(self, interest: Interest) -> Trend | None:
         """The growth that is worth a forecast, or ``None``."""
-        line = None if self._will_fall_back() else self._line(interest)
+        line = None if self._will_fall_back(interest) else self._line(interest)
         stairs = self._stairs.stairs(self._step)
         if stairs is not None and stairs.slope >= max(interest.slope_floor, 0.5 * line.slope if line else 0.0):
             return self._stair_trend(stairs)
@@ -108,10 +110,20 @@ class TroughTrend:
             reserved_slope=reserved_slope,
         )
 
-    def _will_fall_back(self) -> bool:
-        """Rises as high as the present one have fallen back before."""
+    def _will_fall_back(self, interest: Interest) -> bool:
+        """Rises like the present one have fallen back before, and there is room for it to get as high again.
+
+        One that fell back may have been a chance: it speaks only for a rise that lasts about as long.
+        """
         usual = self._ramps.usual_rise_bytes
-        return usual > 0 and self._trough - self._ramps.bottom_bytes <= _KNOWN_RISE * usual
+        if usual == 0.0 or self._ramps.first_step is None:
+            return False
+        lasted = self._step - self._ramps.first_step
+        if len(self._ramps.ramps) < _PATTERN_RAMPS and lasted > _KNOWN_LENGTH * self._ramps.longest_steps:
+            return False
+        rise = self._trough - self._ramps.bottom_bytes
+        fits = usual - rise <= interest.room_bytes
+        return fits and rise <= _KNOWN_RISE * usual
 
     def _rising_bottoms(self, interest: Interest) -> Trend | None:
         ramps = self._ramps.ramps

@@ -217,6 +217,16 @@ def test_saw_tooth_whose_bottoms_rise_is_a_leak() -> None:
     assert late.eta_steps == pytest.approx(2204 - late.step, rel=0.1)
 
 
+def test_one_ramp_that_fell_back_does_not_excuse_a_slow_leak() -> None:
+    """Something large is loaded and dropped once; what grows afterwards takes far longer to get as high."""
+    once = np.where(np.arange(600) < 20, np.arange(600) * 150.0 * MIB, 0.0)
+    told = run(BASE + once + 10 * MIB * np.maximum(0, np.arange(600) - 20))
+    assert told.first is not None
+    assert told.first.step <= 75
+    assert told.oom_step is not None
+    assert told.at(250).eta_steps == pytest.approx(told.oom_step - 250, rel=0.2)
+
+
 def test_a_stopped_leak_is_cleared() -> None:
     troughs = BASE + 10 * MIB * np.minimum(np.arange(400), 120)
     told = run(troughs)
