@@ -2183,7 +2183,7 @@
     </message>
     <message>
         <source>Peak before the first step: {0} of {1}, {2}.</source>
-        <translation>首步之前估计峰值：{0}（共 {1}），出现在{2}。</translation>
+        <translation>首步之前估计峰值 {0}，可用 {1}，出现在{2}。</translation>
     </message>
     <message>
         <source>Not even a batch of one fits.</source>
