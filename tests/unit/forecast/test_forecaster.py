@@ -72,6 +72,7 @@ def test_flood_mark_of_a_leak_rises_over_the_brim_and_is_capped() -> None:
     forecast = ends.forecasts[-1]
     assert forecast.flood_low_bytes == pytest.approx(BASE + DEMAND + 5000 * MIB, rel=0.01)
     assert forecast.flood_high_bytes is not None
+    assert forecast.flood_low_bytes is not None
     assert forecast.flood_high_bytes > forecast.flood_low_bytes > CAPACITY
 
 

@@ -13,7 +13,7 @@ from desktop_app.forecast.robust import median, suffix_slopes, theil_sen_slope
 from desktop_app.forecast.stairs import Stairs, StairWatch
 from desktop_app.forecast.troughs import TroughSeries
 
-from .traces import line, steps
+from .traces import Floats, line, steps
 
 
 def test_theil_sen_by_hand() -> None:
@@ -47,13 +47,13 @@ def test_step_that_was_seen_says_nothing_and_an_earlier_one_begins_anew() -> Non
 
 
 def test_a_quarter_of_outliers_does_not_move_the_slope() -> None:
-    values = 10.0 * MIB * np.arange(40)
+    values: Floats = 10.0 * MIB * np.arange(40)
     values[::4] -= 800 * MIB
     assert fit_line(np.arange(40.0), values).slope == pytest.approx(10 * MIB, rel=0.02)
 
 
 def test_exact_line() -> None:
-    fit = fit_line(np.arange(1.0, 33.0), 7 * MIB + 2.0 * MIB * np.arange(1, 33))
+    fit = fit_line(np.arange(1.0, 33.0), 7 * MIB + 2.0 * MIB * np.arange(1.0, 33.0))
     assert fit.slope == pytest.approx(2 * MIB)
     assert fit.level_bytes == pytest.approx(71 * MIB)  # 7 + 2 · 32
     assert fit.grown_bytes == pytest.approx(62 * MIB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from desktop_app.core.steps import MemoryStats, StepSample
 from desktop_app.core.units import MIB
 from desktop_app.forecast.forecaster import Forecaster
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[Any]
 
 DEMAND = 512 * MIB
 BASE = 1024 * MIB
