@@ -61,6 +61,7 @@ class Said:
     state: EstimateState
     p50_bytes: int | None = None
     p95_bytes: int | None = None
+    others_bytes: int = 0  # what other processes held then
     largest_batch: int | None = None
     batch_size: int | None = None
     error: str | None = None
@@ -211,6 +212,7 @@ def _said(status: EstimateStatus) -> Said:
         state=status.state,
         p50_bytes=answer.device_peak_bytes.p50,
         p95_bytes=answer.device_peak_bytes.p95,
+        others_bytes=answer.others_bytes,
         largest_batch=answer.largest_batch,
         batch_size=answer.batch_size,
         error=status.error,

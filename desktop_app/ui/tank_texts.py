@@ -110,10 +110,12 @@ def _fit_line(state: TankState) -> str:
         return QCoreApplication.translate("Tank", "Estimating…")
     if what.p50_bytes is None or state.capacity_bytes is None:
         return ""
-    spare = state.capacity_bytes - what.p50_bytes
-    if spare < 0:
-        return QCoreApplication.translate("Tank", "{0} too much for this card").format(numbers.size(-spare))
-    return QCoreApplication.translate("Tank", "{0} to spare").format(numbers.size(spare))
+    room = state.capacity_bytes - what.others_bytes
+    if what.p50_bytes > room:
+        short = numbers.size(what.p50_bytes - room)
+        return QCoreApplication.translate("Tank", "{0} too much for this card").format(short)
+    spare = room - (what.p95_bytes or what.p50_bytes)  # as the verdict counts it
+    return QCoreApplication.translate("Tank", "{0} to spare").format(numbers.size(spare)) if spare >= 0 else ""
 
 
 def largest_batch() -> str:

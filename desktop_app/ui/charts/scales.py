@@ -9,6 +9,8 @@ from typing import Final
 
 # Round numbers between 1 and 10. 2.5 is left out: its multiples need one decimal more than their step.
 _ROUND_STEPS: Final = (1.0, 2.0, 5.0, 10.0)
+# Below this, powers of ten lose digits (IEEE 754 subnormals begin at 2.2e-308) and there is nothing to see.
+_SMALLEST: Final = 1e-300
 _ROUND_LIMITS: Final = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 # Limits shrink only when the data use less than this share of them: an axis that breathes cannot be read.
 _SHRINK_SHARE: Final = 0.55
@@ -32,7 +34,7 @@ class Axis:
 
 def round_step(span: float, *, at_most: int) -> float:
     """The smallest 1, 2 or 5 times a power of ten of which at most ``at_most`` fit into ``span``."""
-    if span <= 0 or not math.isfinite(span):
+    if not _SMALLEST <= span < math.inf:
         return 1.0
     rough = span / max(1, at_most)
     scale = 10.0 ** math.floor(math.log10(rough))
@@ -41,7 +43,7 @@ def round_step(span: float, *, at_most: int) -> float:
 
 def ceiling(value: float) -> float:
     """The next round number at or above a positive ``value``."""
-    if value <= 0 or not math.isfinite(value):
+    if not _SMALLEST <= value < math.inf:
         return 1.0
     scale = 10.0 ** math.floor(math.log10(value))
     return next(step * scale for step in _ROUND_LIMITS if step * scale >= value * (1 - 1e-9))
