@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+
+_ALL_PAIRS_POINTS: Final = 32
+_DISTANCES: Final = 16
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,7 +48,11 @@ def suffix_slopes(steps: Floats, values: Floats, sizes: tuple[int, ...]) -> tupl
 
 
 def theil_sen_slope(steps: Floats, values: Floats) -> float:
-    """Median of the slopes of all pairs of points (Sen, 1968): unmoved by up to 29 % of outliers."""
+    """Median of the slopes of pairs of points (Sen, 1968): unmoved by up to 29 % of outliers.
+
+    Of more than 32 points only pairs at 15 evenly spread distances are used: an eighth of all pairs of 128 points, and
+    hardly less sure, as neighbouring pairs say almost the same.
+    """
     first, second = _pairs(steps.size)
     return median((values[second] - values[first]) / (steps[second] - steps[first]))
 
@@ -59,7 +67,11 @@ def without_curve(residual: Floats) -> Floats:
 @lru_cache(maxsize=256)
 def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     first, second = np.triu_indices(points, 1)
-    return first, second
+    if points <= _ALL_PAIRS_POINTS:
+        return first, second
+    distances = {points * part // _DISTANCES for part in range(1, _DISTANCES)}
+    used = np.isin(second - first, list(distances))
+    return first[used], second[used]
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,6 @@ _PATTERN_RAMPS: Final = 2
 _MIN_BOTTOMS: Final = 5  # bottoms of ramps before their own growth is judged: five in a row rise by chance 1 in 120
 _ASKING_SHARE: Final = 0.5  # of the troughs' growth lately: more, and nothing idle is left that it could use
 _ASKING_POINTS: Final = 8
-_MOST_PAIRED_POINTS: Final = 64
 
 
 class Shape(StrEnum):
@@ -180,7 +179,5 @@ def _reserved_growth(window: Window, slope: float, *, step: int) -> tuple[float,
     recent = window.last(max(window.points // 2, _ASKING_POINTS))
     if float(recent.reserved[-1] - recent.reserved[0]) < _ASKING_SHARE * slope * recent.span_steps:
         return 0.0, 0.0
-    every = 1 + window.points // (_MOST_PAIRED_POINTS + 1)
-    steps, reserved = window.steps[::-every], window.reserved[::-every]
-    growth = max(slope, theil_sen_slope(steps, reserved))
-    return median(reserved - growth * (steps - step)), growth
+    growth = max(slope, theil_sen_slope(window.steps, window.reserved))
+    return median(window.reserved - growth * (window.steps - step)), growth
