@@ -97,8 +97,9 @@ class PostMortemPanel(QScrollArea):
             self._add_section(self.tr("Largest owners"), post_mortem.owners(report))
         self._add_advice(report)
         self._add_heading(self.tr("What torch said"))
-        message = self._add(report.message, font=FontRole.LABEL, role="muted")
-        message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        # Not to be selected: the places to break would be copied along. The button copies torch's own text.
+        message = self._add(post_mortem.breakable(report.message), font=FontRole.LABEL, role="muted")
+        message.setAccessibleName(report.message)
 
     def _add_advice(self, report: OomReport) -> None:
         self._add_heading(self.tr("What to change"))

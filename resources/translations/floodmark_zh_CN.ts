@@ -1662,8 +1662,8 @@
         <translation>显卡的 {0} 已全部占满。</translation>
     </message>
     <message>
-        <source>The {0} of the card were full when {1} more were needed.</source>
-        <translation>还需要 {1} 时，显卡的 {0} 已全部占满。</translation>
+        <source>{0} of {1} were free when {2} more were needed.</source>
+        <translation>还需要 {2} 时，{1} 中只剩 {0}。</translation>
     </message>
     <message>
         <source>The run needs more than the card has. A smaller batch with accumulation keeps the training as it is; bfloat16 halves the activations.</source>

@@ -310,7 +310,10 @@ def oom_report(now_s: float) -> OomReport:
     message = (
         "CUDA out of memory. Tried to allocate 50.00 MiB. GPU 0 has a total capacity of 6.00 GiB of which 12.38 MiB "
         "is free. Including non-PyTorch memory, this process has 5.68 GiB memory in use. Of the allocated memory "
-        "5.03 GiB is allocated by PyTorch, and 231.41 MiB is reserved by PyTorch but unallocated."
+        "5.03 GiB is allocated by PyTorch, and 231.41 MiB is reserved by PyTorch but unallocated. If reserved but "
+        "unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid "
+        "fragmentation.  See documentation for Memory Management  "
+        "(https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
     )
     return OomReport(
         t_s=now_s,

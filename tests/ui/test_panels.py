@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 
 import pytest
@@ -20,7 +21,9 @@ from desktop_app.ui.alerts_panel import AlertCard
 from desktop_app.ui.gpu_panel import CardRow
 from desktop_app.ui.main_window import MainWindow
 from desktop_app.ui.side_panel import Tab
+from desktop_app.ui.texts import post_mortem
 from desktop_app.ui.texts.numbers import NBSP
+from tests.ui.clipping import clipped_texts
 from tests.ui.fake_workspace import FakeState, FakeWorkspace
 
 MakeWindow = Callable[..., MainWindow]
@@ -177,9 +180,57 @@ def test_out_of_memory_opens_its_page_once(make_window: MakeWindow) -> None:
 def test_post_mortem_says_what_was_full_and_what_to_change(make_window: MakeWindow) -> None:
     window = make_window(FakeWorkspace(FakeState.OUT_OF_MEMORY))
     shown = texts(window.side_panel.post_mortem)
-    assert "The 6.00 GiB of the card were full when 50 MiB more were needed." in shown
+    assert "12 MiB of 6.00 GiB were free when 50 MiB more were needed." in shown
     assert "Other tensors" in shown
     assert any(text.startswith("CUDA out of memory. Tried to allocate 50.00 MiB.") for text in shown)
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+@pytest.mark.parametrize("size", [(1024, 640), (1440, 900)], ids=str)
+def test_post_mortem_is_no_wider_than_its_column(
+    make_window: MakeWindow, size: tuple[int, int], language: str
+) -> None:
+    window = make_window(
+        FakeWorkspace(FakeState.OUT_OF_MEMORY), width=size[0], height=size[1], language=language
+    )
+    page = window.side_panel.post_mortem
+    assert page.isVisible()
+    assert page.widget().minimumSizeHint().width() <= page.viewport().width()
+    assert page.widget().width() <= page.viewport().width()
+    assert clipped_texts(page) == []
+
+
+def test_long_words_of_torch_may_be_broken_and_nothing_else() -> None:
+    message = "try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  to avoid 50.00 MiB"
+    shown = post_mortem.breakable(message)
+    assert shown.replace("\u200b", "") == message
+    assert shown.endswith("True  to avoid 50.00 MiB")
+    assert max(len(piece) for piece in re.split("[ \u200b]", shown)) <= 21
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        # 3.93 GiB with 2.60 GiB reserved and 0.21 GiB outside: 1.12 GiB are left, and torch says nothing.
+        ({"message": "CUDA out of memory."}, "1.12 GiB of 3.93 GiB were free when 2.36 GiB more were needed."),
+        ({"message": "of which 1.00 GiB is free."}, "1.00 GiB of 3.93 GiB were free when 2.36 GiB more were needed."),
+        # A memory fraction was in the way, not the card.
+        ({"message": "of which 3.00 GiB is free."}, "2.36 GiB were asked for and not there."),
+        ({"requested_bytes": None}, "The 3.93 GiB of the card were full."),
+    ],
+)
+def test_post_mortem_says_what_was_free(changes: dict[str, object], said: str) -> None:
+    report = FakeWorkspace(FakeState.OUT_OF_MEMORY).run.get().oom
+    assert report is not None
+    assert report.memory is not None
+    memory = dataclasses.replace(
+        report.memory, reserved_bytes=round(2.60 * GIB), outside_bytes=round(0.21 * GIB)
+    )
+    report = dataclasses.replace(
+        report, memory=memory, capacity_bytes=round(3.93 * GIB), requested_bytes=round(2.36 * GIB)
+    )
+    report = dataclasses.replace(report, **changes)  # type: ignore[arg-type]
+    assert post_mortem.what_was_full(report).replace("\u00a0", " ").startswith(said)
 
 
 def test_post_mortem_can_be_copied(make_window: MakeWindow, qtbot: QtBot) -> None:
@@ -189,6 +240,7 @@ def test_post_mortem_can_be_copied(make_window: MakeWindow, qtbot: QtBot) -> Non
     assert "Activations: 1.88 GiB" in copied
     assert "features.4: 625 MiB" in copied
     assert "CUDA out of memory." in copied
+    assert "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" in copied
 
 
 # -- banner, notices, status bar --------------------------------------------------------------------------------------

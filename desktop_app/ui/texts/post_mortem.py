@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from PySide6.QtCore import QCoreApplication
 
 from desktop_app.core.forecasts import Cause
 from desktop_app.core.steps import MemoryStats, OomReport
+from desktop_app.core.units import GIB, KIB, MIB
 from desktop_app.ui.texts import fields, numbers, outlooks, verdicts
 
 
+# "… of which 1.12 GiB is free": torch's own count, other processes included (CUDACachingAllocator.cpp, format_size).
+_FREE: Final = re.compile(r"of which (\d+(?:\.\d+)?) (bytes|KiB|MiB|GiB) is free")
+_UNITS: Final = {"bytes": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}
+_LONG_WORD: Final = 20  # characters; a longer one may be broken
+_ZERO_WIDTH_SPACE: Final = "\N{ZERO WIDTH SPACE}"
+
+
 def what_was_full(report: OomReport) -> str:
-    """What was asked for and what the card has."""
+    """What was asked for, what was free, and what the card has."""
     if report.capacity_bytes is None:
         return verdicts.out_of_memory_help(report)
     capacity = numbers.size(report.capacity_bytes)
     if report.requested_bytes is None:
         return QCoreApplication.translate("PostMortem", "The {0} of the card were full.").format(capacity)
-    return QCoreApplication.translate("PostMortem", "The {0} of the card were full when {1} more were needed.").format(
-        capacity, numbers.size(report.requested_bytes)
+    free = _free_bytes(report)
+    if free is None or free >= report.requested_bytes:
+        # Something else than the size of the card was in the way: a memory fraction, say.
+        return verdicts.out_of_memory_help(report)
+    return QCoreApplication.translate("PostMortem", "{0} of {1} were free when {2} more were needed.").format(
+        numbers.size(free), capacity, numbers.size(report.requested_bytes)
     )
+
+
+def _free_bytes(report: OomReport) -> int | None:
+    """What torch said was free, else the capacity less what this process held (others are not known then)."""
+    said = _FREE.search(report.message)
+    if said is not None:
+        return round(float(said[1]) * _UNITS[said[2]])
+    if report.memory is None or report.capacity_bytes is None:
+        return None
+    return max(0, report.capacity_bytes - report.memory.reserved_bytes - report.memory.outside_bytes)
+
+
+def breakable(message: str) -> str:
+    """``message`` with invisible places to break inside its long words (URLs, settings), for narrow columns."""
+    return " ".join(_broken(word) if len(word) > _LONG_WORD else word for word in message.split(" "))
+
+
+def _broken(word: str) -> str:
+    pieces = re.findall(rf"[^_=:/.\-]{{1,{_LONG_WORD}}}[_=:/.\-]*|[_=:/.\-]+", word)
+    return _ZERO_WIDTH_SPACE.join(pieces)
 
 
 def holders(memory: MemoryStats) -> list[tuple[str, int]]:
