@@ -19,8 +19,10 @@ _T = TypeVar("_T")
 _DEVICE_PATTERN: Final = re.compile(r"auto|cpu|simulated|cuda|cuda:\d{1,3}")
 # Control characters and lone surrogates: neither a TOML file nor a title can hold them.
 _UNWRITABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-# A hand-written run file is a few hundred bytes; a file far beyond that is not one.
-_MAX_FILE_BYTES: Final = 1 << 20
+# A hand-written run file is a few hundred bytes. tomllib's time grows with the square of a dotted key's length: one of
+# 64 KiB took 18 s, one of 16 KiB takes 1 s.
+_MAX_FILE_BYTES: Final = 16 << 10
+_TOO_MANY_DIGITS: Final = "a number with too many digits"
 
 
 class FieldKind(StrEnum):
@@ -280,7 +282,10 @@ def _shown(value: object) -> str:
     """A value short enough for one line, as TOML would write it where it can."""
     if value is None:
         return "nothing"
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    try:
+        text = str(value).lower() if isinstance(value, bool) else repr(value)
+    except ValueError:  # Python writes no more than 4,300 digits, and TOML's hexadecimal numbers may have more
+        return _TOO_MANY_DIGITS
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -319,24 +324,30 @@ def _read_toml(path: Path) -> dict[str, object]:
     try:
         if path.is_dir():
             raise ConfigError("config.unreadable", "this is a folder; give the TOML file of a run")
-        if path.stat().st_size > _MAX_FILE_BYTES:
+        if path.exists() and not path.is_file():  # a pipe or a device may have no end
+            raise ConfigError("config.unreadable", "not a regular file; give the TOML file of a run")
+        with path.open("rb") as stream:
+            content = stream.read(_MAX_FILE_BYTES + 1)
+        if len(content) > _MAX_FILE_BYTES:
             raise ConfigError("config.unreadable", "far too large for a run file; give a TOML file of settings")
-        text = path.read_bytes().decode("utf-8-sig")
-        return tomllib.loads(text)
+        return tomllib.loads(content.decode("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError("config.unreadable", "no such file; check the path") from None
     except UnicodeDecodeError as error:
         raise ConfigError("config.malformed", f"not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError("config.malformed", f"not valid TOML: {_one_line(error)}") from None
-    except (RecursionError, ValueError) as error:
-        raise ConfigError("config.malformed", f"not valid TOML: {_one_line(error)}") from None
+    except RecursionError:
+        raise ConfigError("config.malformed", "not valid TOML: nested too deeply") from None
+    except ValueError:  # the one that tomllib lets through is Python's limit of digits
+        raise ConfigError("config.malformed", f"not valid TOML: {_TOO_MANY_DIGITS}") from None
     except OSError as error:
         raise ConfigError("config.unreadable", f"cannot be read: {error.strerror or error}") from None
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    line = " ".join(str(error).split())
+    return line if len(line) <= 200 else line[:197] + "..."  # it may quote a key
 
 
 def config_to_toml(config: RunConfig) -> str:

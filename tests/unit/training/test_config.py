@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -139,11 +140,13 @@ def test_any_config_survives_toml(values: dict[str, Any]) -> None:
     [
         (b"batch_size = ", r"not valid TOML: .*line 1, column 14|not valid TOML: .*end of document"),
         (b"epochs = 3\nbatch_size 64\n", r"not valid TOML: .*\(at line 2, column 12\)"),
-        (b"a = " + b"[" * 100_000, "not valid TOML"),
-        (b"epochs = " + b"9" * 5000, "not valid TOML"),
+        (b"a = " + b"[" * 16_000, "not valid TOML: nested too deeply$"),
+        (b"epochs = " + b"9" * 5000, "not valid TOML: a number with too many digits$"),
+        (b"epochs = 0x" + b"f" * 5000, "epochs takes a whole number .*, not a number with too many digits$"),
+        (b"a = {" + b"k" * 5000 + b" = 1, " + b"k" * 5000 + b" = 2}", r"not valid TOML: .*\.\.\.$"),
         (b"\xff\xfe\x00e", r"not UTF-8 text \(byte 0\); save it as UTF-8"),
         (b"epochs = 3\x00", "not valid TOML"),
-        (b"x" * ((1 << 20) + 1), "far too large for a run file"),
+        (b"x" * 16_385, "far too large for a run file"),
         (b"[train]\nepochs = 3\n", "unknown setting 'train'"),
         (b"epoch = 3\n", r"unknown setting 'epoch'; did you mean epochs\?"),
         (b"epochs = '3'\n", "epochs takes a whole number"),
@@ -174,6 +177,16 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load_config(tmp_path / ("long" * 100))
     with pytest.raises(ConfigError):
         load_config(Path("nul\0byte"))
+    os.mkfifo(tmp_path / "pipe")
+    for endless in (Path("/dev/zero"), tmp_path / "pipe"):
+        with pytest.raises(ConfigError, match=f"^{endless}: not a regular file; give the TOML file of a run$"):
+            load_config(endless)
+
+
+def test_a_file_at_the_limit_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_bytes(b"epochs = 3\n".ljust(16_384, b"\n"))
+    assert load_config(path).epochs == 3
 
 
 def test_an_empty_file_is_the_default_run_and_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
