@@ -101,12 +101,13 @@ def load_checkpoint(path: Path) -> Checkpoint:
     if not path.is_file():
         raise _unusable("checkpoint.missing", path, "there is no such file; check the path")
     if not zipfile.is_zipfile(path):  # torch's old format has an unpickler of its own: keep away from it
-        raise _unusable("checkpoint.damaged", path, "it is cut off or no checkpoint at all; use an older one")
+        raise _unusable("checkpoint.damaged", path, "it is cut off or no checkpoint at all; start the run anew")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except _UNREADABLE as error:
-        detail = " ".join(str(error).split())[:120]
-        raise _unusable("checkpoint.damaged", path, f"it cannot be read ({detail}); use an older one") from None
+    except _UNREADABLE:
+        raise _unusable(
+            "checkpoint.damaged", path, "it is damaged, or holds what no checkpoint holds; start the run anew"
+        ) from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise _unusable("checkpoint.foreign", path, "it is not a checkpoint of Floodmark; give its last.pt")
     if content.get("version") != _VERSION:
@@ -117,8 +118,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
             field.name: content[field.name] for field in fields(Checkpoint) if field.name not in ("progress", "classes")
         }
         return Checkpoint(progress=progress, classes=tuple(content["classes"]), **rest)
-    except (KeyError, TypeError) as error:
-        raise _unusable("checkpoint.damaged", path, f"a part of it is missing ({error}); use an older one") from None
+    except (KeyError, TypeError):
+        raise _unusable("checkpoint.damaged", path, "a part of it is missing; start the run anew") from None
 
 
 def _unusable(code: str, path: Path, message: str) -> FloodmarkError:

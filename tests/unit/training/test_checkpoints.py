@@ -106,6 +106,8 @@ def test_a_checkpoint_cannot_run_code(tmp_path: Path) -> None:
     with pytest.raises(FloodmarkError) as caught:
         load_checkpoint(path)
     assert caught.value.code == "checkpoint.damaged"
+    words = "it is damaged, or holds what no checkpoint holds; start the run anew"
+    assert str(caught.value) == f"checkpoint {path}: {words}"
 
 
 def test_cut_foreign_future_and_missing_files(tmp_path: Path) -> None:
@@ -120,6 +122,10 @@ def test_cut_foreign_future_and_missing_files(tmp_path: Path) -> None:
     save_checkpoint(path, checkpoint())
     path.write_bytes(path.read_bytes()[:-200])
     assert code() == "checkpoint.damaged"
+    save_checkpoint(path, checkpoint())
+    path.write_bytes(path.read_bytes().replace(b"\x80\x02}", b"\x80\x02\xff"))
+    with pytest.raises(FloodmarkError, match=f"^checkpoint {path}: it is damaged, or .*; start the run anew$"):
+        load_checkpoint(path)
     torch.save([1, 2], path)
     assert code() == "checkpoint.foreign"
     torch.save({"state_dict": {}}, path)
@@ -127,7 +133,8 @@ def test_cut_foreign_future_and_missing_files(tmp_path: Path) -> None:
     torch.save({"format": "floodmark-checkpoint", "version": 2}, path)
     assert code() == "checkpoint.version"
     torch.save({"format": "floodmark-checkpoint", "version": 1}, path)
-    assert code() == "checkpoint.damaged"
+    with pytest.raises(FloodmarkError, match=f"^checkpoint {path}: a part of it is missing; start the run anew$"):
+        load_checkpoint(path)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
