@@ -163,6 +163,7 @@ class RunStatus:
     total_steps: int | None = None
     epoch: int = 0
     epochs: int = 0
+    epochs_done: int = 0  # whole epochs, their validation included; ``epoch`` is the one under way
     batch_size: int = 0
     waiting_step: int | None = None
     started_t_s: float | None = None

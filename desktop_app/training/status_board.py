@@ -102,6 +102,7 @@ class StatusBoard:
             status,
             step=progress.step,
             epoch=min(progress.epoch, self._config.epochs),
+            epochs_done=progress.epoch - 1,
             loss_first=progress.loss_first,
             loss_last=progress.loss_last,
             accuracy_last=progress.last_accuracy,

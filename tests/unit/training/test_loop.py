@@ -64,7 +64,7 @@ def test_a_run_counts_its_steps_and_ends() -> None:
     assert [sample.epoch for sample in sink.steps] == [1] * 6 + [2] * 6 + [3] * 6
     assert [(sample.step, sample.epoch) for sample in sink.validations] == [(6, 1), (12, 2), (18, 3)]
     assert outcome.status.total_steps == outcome.status.step == 18
-    assert outcome.status.epoch == 3
+    assert outcome.status.epoch == outcome.status.epochs_done == 3
     assert outcome.status.loss_first == sink.steps[0].loss
     assert outcome.status.loss_last == sink.steps[-1].loss
     assert outcome.status.accuracy_best == max(sample.accuracy for sample in sink.validations)
@@ -191,6 +191,7 @@ def test_a_stop_during_validation_resumes_with_that_validation(tmp_path: Path) -
     first.on_each_phase = lambda sample: token.stop(save=True) if sample.phase is Phase.VALIDATION else None
     stopped, _ = train(config, sink=first, token=token)
     assert stopped.status.step == 6
+    assert (stopped.status.epoch, stopped.status.epochs_done) == (1, 0)
     assert first.validations == []
     _, second = train(config, resume_from=tmp_path / "last.pt")
     assert [sample.loss for sample in second.validations] == [sample.loss for sample in whole.validations]
