@@ -6,7 +6,7 @@ import struct
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from desktop_app.training.recipes.folder_scan import file_reason
 
 Bytes = NDArray[np.uint8]
 
-# Pillow's own limit for decompression bombs (Image.MAX_IMAGE_PIXELS): a quarter GiB of RGB.
+# Larger images are left out as too_large. Pillow's own default (Image.MAX_IMAGE_PIXELS): a quarter GiB of RGB.
 MAX_PIXELS: Final = 1024 * 1024 * 1024 // 4 // 3
 # Side of the grey thumbnail that near-copies are found by: as fine as the built-in silhouettes allow, cheap to compare.
 THUMBNAIL_SIDE: Final = 24
@@ -40,6 +40,17 @@ _BROKEN: Final = (
     struct.error,
     zlib.error,
 )
+
+
+class _FirmLimit(int):
+    """Pillow warns above ``MAX_IMAGE_PIXELS`` and refuses above twice that. Filters of warnings belong to the whole
+    process and are not safe in threads; a limit that does not grow when doubled leaves refusals only."""
+
+    def __rmul__(self, _: int) -> int:
+        return int(self)
+
+
+_FIRM_LIMIT: Final = _FirmLimit(MAX_PIXELS)
 
 
 class UnusableImageError(Exception):
@@ -80,22 +91,28 @@ def decode(path: Path, *, channels: int, side: int) -> DecodedImage:
 def has_colour(path: Path) -> bool:
     """Whether an image has any colour; False when it cannot be read."""
     try:
-        with path.open("rb") as stream, Image.open(stream) as image:
+        with path.open("rb") as stream, _opened(stream) as image:
             if image.mode in _GREY_MODES:
                 return False
         pixels = np.asarray(_load(path, 64).resize((64, 64))).astype(np.int16)
     except UnusableImageError:
         return False
-    except (*_BROKEN, Image.DecompressionBombError, Image.DecompressionBombWarning):
+    except (*_BROKEN, Image.DecompressionBombError):
         return False
     # JPEG's rounding makes a grey picture differ by a level or two between its channels.
     return bool((pixels.max(axis=2) - pixels.min(axis=2)).max() > 4)
 
 
+def _opened(stream: BinaryIO) -> Image.Image:
+    """The image, its head read. The limit is set anew each time: others in the process may set it too."""
+    Image.MAX_IMAGE_PIXELS = _FIRM_LIMIT
+    return Image.open(stream)
+
+
 def _load(path: Path, side: int) -> Image.Image:
     """The whole image in RGB."""
     try:
-        with path.open("rb") as stream, Image.open(stream) as image:
+        with path.open("rb") as stream, _opened(stream) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise UnusableImageError("too_large")
             image.draft("RGB" if image.mode not in _GREY_MODES else "L", (2 * side, 2 * side))
@@ -103,7 +120,7 @@ def _load(path: Path, side: int) -> Image.Image:
             return _in_rgb(ImageOps.exif_transpose(image))
     except UnidentifiedImageError:
         raise UnusableImageError("not_an_image") from None
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+    except Image.DecompressionBombError:
         raise UnusableImageError("too_large") from None
     except MemoryError:
         raise UnusableImageError("too_large") from None
