@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.training.config import RunConfig, field_spec
 from desktop_app.training.control import RunCancelled
+from desktop_app.training.output_folder import check_output_folder
 from desktop_app.training.recipes import builtin_images
 from desktop_app.training.recipes.data import Batch, DataInfo, DataWarning, PreparedData, SkippedFile
 from desktop_app.training.recipes.folder_scan import FolderListing, empty_class, list_folder
@@ -61,23 +62,37 @@ class ImageFolder:
     name: Final = "image-folder"
 
     def describe(self, config: RunConfig) -> DataInfo:
-        """Classes, channels and expected sample counts from file names alone. ``FloodmarkError`` as ``prepare``."""
+        """Classes, channels and expected sample counts from file names alone. ``FloodmarkError`` as ``prepare``, as far
+        as the counts tell."""
         if config.data in _BUILTIN:
             counts = [builtin_images.SAMPLES_PER_CLASS] * len(builtin_images.CLASSES)
-            return _info(config, builtin_images.CLASSES, 3 if config.channels == "rgb" else 1, counts, ())
-        listing = list_folder(_root(config), builtin=_BUILTIN)
-        return _info(config, listing.classes, _channels(config, listing), listing.counts(), tuple(listing.skipped))
+            info = _info(config, builtin_images.CLASSES, 3 if config.channels == "rgb" else 1, counts, ())
+        else:
+            listing = list_folder(_root(config), builtin=_BUILTIN)
+            counts, skipped = listing.counts(), tuple(listing.skipped)
+            info = _info(config, listing.classes, _channels(config, listing), counts, skipped)
+        _check_counts(config, info, counts)
+        return info
 
     def prepare(self, config: RunConfig, *, cancelled: Callable[[], bool] | None = None) -> PreparedData:
         """Decode everything once, keep near-copies together, split. ``FloodmarkError`` before any training."""
+        check_output_folder(config)
         asked = cancelled or (lambda: False)
         images = _builtin(config) if config.data in _BUILTIN else _folder(config, asked)
         groups = near_copy_groups(images.thumbnails, images.colours)
         if asked():
             raise RunCancelled
         split = stratified_split(images.labels, groups, fraction=config.validation_fraction, seed=config.seed)
-        _check_split(config, images, split)
-        return _prepared(config, images, split)
+        info = DataInfo(
+            images.classes,
+            images.channels,
+            config.image_size,
+            len(split.train),
+            len(split.validation),
+            images.skipped,
+        )
+        _check_counts(config, info, np.bincount(images.labels).tolist())
+        return _prepared(config, images, split, info)
 
     def model(self, config: RunConfig, info: DataInfo) -> nn.Module:
         """See ``models.image_model``."""
@@ -211,40 +226,41 @@ def _decode_all(
             yield from pool.map(one, block)
 
 
-def _check_split(config: RunConfig, images: _Images, split: Split) -> None:
-    if len(split.validation) == 0:
+def _check_counts(config: RunConfig, info: DataInfo, counts: list[int]) -> None:
+    """``counts``: images of each class, before the split."""
+    if info.validation_samples == 0 and 1 in counts:
+        alone = info.classes[counts.index(1)]
+        raise FloodmarkError(
+            "data.one_image",
+            f"data {config.data}: class {alone} has only one image; it needs at least two different ones, one to learn "
+            "from and one for validation",
+            params={"data": config.data, "class": alone},
+        )
+    if info.validation_samples == 0:
         raise FloodmarkError(
             "data.only_copies",
             f"data {config.data}: the images of each class are near-copies of one another, so none can be kept "
             "for validation; add different images",
             params={"data": config.data},
         )
-    if len(split.train) < config.effective_batch:
+    if info.train_samples < config.effective_batch:
         made_of = f"batch_size {config.batch_size} × accumulation {config.accumulation}"
         raise FloodmarkError(
             "data.fewer_than_batch",
-            f"data {config.data}: {len(split.train)} training images are fewer than one step of "
+            f"data {config.data}: {info.train_samples} training images are fewer than one step of "
             f"{config.effective_batch} ({made_of}); lower batch_size or add images",
             params={
                 "data": config.data,
-                "train_samples": len(split.train),
+                "train_samples": info.train_samples,
                 "effective_batch": config.effective_batch,
-                "images": len(images.labels),
+                "images": sum(counts),
             },
         )
 
 
-def _prepared(config: RunConfig, images: _Images, split: Split) -> PreparedData:
+def _prepared(config: RunConfig, images: _Images, split: Split, info: DataInfo) -> PreparedData:
     from desktop_app.training.batches import ImageBatches
 
-    info = DataInfo(
-        images.classes,
-        images.channels,
-        config.image_size,
-        len(split.train),
-        len(split.validation),
-        images.skipped,
-    )
     train = ImageBatches(
         _store(config, images, split.train),
         batch_size=config.batch_size,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
-from desktop_app.core.errors import FloodmarkError
+from desktop_app.core.errors import ExitCode, FloodmarkError
 from desktop_app.training.config import RunConfig
 from desktop_app.training.control import RunCancelled
 from desktop_app.training.recipes import decoding, image_folder, image_stores
@@ -143,11 +144,11 @@ def _damaged(path: Path) -> None:
     path.write_bytes(content)
 
 
-def _bomb(path: Path) -> None:
-    """A PNG head that claims 60,000 × 60,000 pixels."""
+def _bomb(path: Path, *, side: int = 60_000) -> None:
+    """A PNG head that claims ``side`` × ``side`` pixels."""
     Image.new("L", (1, 1)).save(path)
     content = bytearray(path.read_bytes())
-    content[16:24] = (60_000).to_bytes(4, "big") * 2
+    content[16:24] = side.to_bytes(4, "big") * 2
     content[29:33] = zlib.crc32(bytes(content[12:29])).to_bytes(4, "big")
     path.write_bytes(content)
 
@@ -174,6 +175,24 @@ def test_broken_files_are_skipped_with_their_reason(
     info = RECIPE.prepare(replace(CONFIG, data=str(folder))).info
     assert [(file.path, file.reason) for file in info.skipped] == [(str(path), reason)]
     assert info.train_samples + info.validation_samples == 20
+
+
+@pytest.mark.parametrize("side", [9460, 12_000, 13_400])  # 89,478,485 pixels are the limit, twice that Pillow's own
+def test_large_pictures_are_left_out_without_a_warning(folder: Path, side: int) -> None:
+    path = folder / "class_1" / "0.png"
+    _bomb(path, side=side)
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        info = RECIPE.prepare(replace(CONFIG, data=str(folder))).info
+    assert [(file.path, file.reason) for file in info.skipped] == [(str(path), "too_large")]
+    assert raised == []
+
+
+def test_pictures_up_to_the_limit_are_tried(folder: Path) -> None:
+    _bomb(folder / "class_1" / "0.png", side=9459)  # 89,472,681 pixels, and no rows behind the head
+    info = RECIPE.prepare(replace(CONFIG, data=str(folder))).info
+    assert [file.reason for file in info.skipped] != ["too_large"]
+    assert len(info.skipped) == 1
 
 
 def test_forbidden_files_and_folders_are_skipped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,6 +294,41 @@ def test_fewer_images_than_a_step(folder: Path) -> None:
     assert error.code == "data.fewer_than_batch"
     assert "16 training images are fewer than one step of 24 (batch_size 8 × accumulation 3)" in str(error)
     assert RECIPE.prepare(replace(CONFIG, data=str(folder), batch_size=8, accumulation=2)).train.batches == 2
+    with pytest.raises(FloodmarkError) as caught:
+        RECIPE.describe(replace(CONFIG, data=str(folder), batch_size=8, accumulation=3))
+    assert (caught.value.code, str(caught.value), caught.value.params) == (error.code, str(error), error.params)
+    with pytest.raises(FloodmarkError, match="1600 training images are fewer than one step of 1601 "):
+        RECIPE.describe(RunConfig(batch_size=1601))
+    assert RECIPE.describe(RunConfig(batch_size=1600)).train_samples == 1600
+
+
+def test_one_image_of_each_class(tmp_path: Path) -> None:
+    config = replace(CONFIG, data=str(make_folder(tmp_path, images=1)))
+    error = _error(config)
+    assert error.code == "data.one_image"
+    assert str(error) == (
+        f"data {tmp_path}: class class_0 has only one image; it needs at least two different ones, one to learn from "
+        "and one for validation"
+    )
+    with pytest.raises(FloodmarkError) as caught:
+        RECIPE.describe(config)
+    assert (caught.value.code, str(caught.value)) == (error.code, str(error))
+
+
+def test_a_place_for_checkpoints_that_cannot_be_one_is_told_before_decoding(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = folder.parent / "file"
+    file.write_text("x")
+    config = replace(CONFIG, data=str(folder))
+    RECIPE.prepare(replace(config, output_dir=str(folder.parent / "new" / "deep")))
+    assert not (folder.parent / "new").exists()
+    monkeypatch.setattr(decoding, "decode", None)
+    taken = _error(replace(config, output_dir=str(file)))
+    assert (taken.code, taken.exit_code, taken.params["field"]) == ("config.value", ExitCode.USAGE, "output_dir")
+    assert str(taken) == f"output_dir takes a folder: {file} is a file; give another"
+    under = _error(replace(config, output_dir=str(file / "a" / "b")))
+    assert str(under) == f"output_dir takes a folder: {file} is a file and cannot hold {file / 'a' / 'b'}; give another"
 
 
 def test_copies_only(tmp_path: Path) -> None:
