@@ -58,7 +58,7 @@ class NoticeBars(QWidget):
         self._workspace = workspace
         self._theme = theme
         self._shown: tuple[tuple[Notice, ...], ResumeOffer | None] | None = None
-        self._hidden: set[Notice] = set()
+        self._hidden: list[Notice] = []  # compared, not hashed: their params are a mapping
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(1)
@@ -67,7 +67,7 @@ class NoticeBars(QWidget):
     def refresh(self) -> None:
         offer = None if self._workspace.run.get().state.active else self._workspace.resume_offer.get()
         known = self._workspace.notices.get()
-        self._hidden &= set(known)  # what comes again is shown again
+        self._hidden = [notice for notice in self._hidden if notice in known]  # what comes again is shown again
         wanted = (tuple(notice for notice in known if notice not in self._hidden), offer)
         if wanted != self._shown:
             self._shown = wanted
@@ -92,7 +92,7 @@ class NoticeBars(QWidget):
     def _notice_bar(self, notice: Notice) -> _Bar:
         icon, banner = _LOOKS.get(notice.level, _LOOKS["warning"])
         tints = {"danger": self._theme.danger, "warn": self._theme.warn, "calm": self._theme.accent}
-        text = errors.text(notice.code, notice.message)
+        text = errors.text(notice.code, notice.message, notice.params)
         bar = _Bar(text, icon=icon, tint=tints[banner], theme=self._theme, banner=banner)
         hide = bar.add_button("", kind="quiet")
         hide.setIcon(icons.icon(IconName.CLOSE, self._theme, color=self._theme.muted))
@@ -102,7 +102,7 @@ class NoticeBars(QWidget):
         return bar
 
     def _hide(self, notice: Notice) -> None:
-        self._hidden.add(notice)
+        self._hidden.append(notice)
         self.refresh()
 
     def _offer_bar(self, offer: ResumeOffer) -> _Bar:

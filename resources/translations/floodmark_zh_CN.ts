@@ -347,6 +347,14 @@
         <translation>尚未训练</translation>
     </message>
     <message>
+        <source>Preparing…</source>
+        <translation>正在准备…</translation>
+    </message>
+    <message>
+        <source>No step was finished</source>
+        <translation>没有完成任何一步</translation>
+    </message>
+    <message>
         <source>No card</source>
         <translation>没有显卡</translation>
     </message>
@@ -688,28 +696,32 @@
         <translation>显示最近 1 分钟</translation>
     </message>
     <message>
-        <source>Show the last 12 minutes</source>
-        <translation>显示最近 12 分钟</translation>
+        <source>Show the last 5 minutes</source>
+        <translation>显示最近 5 分钟</translation>
+    </message>
+    <message>
+        <source>Show the last 15 minutes</source>
+        <translation>显示最近 15 分钟</translation>
+    </message>
+    <message>
+        <source>Show everything</source>
+        <translation>显示全部</translation>
+    </message>
+    <message>
+        <source>Dark theme</source>
+        <translation>深色主题</translation>
+    </message>
+    <message>
+        <source>Light theme</source>
+        <translation>浅色主题</translation>
     </message>
     <message>
         <source>Show the last hour</source>
         <translation>显示最近 1 小时</translation>
     </message>
     <message>
-        <source>Show the last 24 hours</source>
-        <translation>显示最近 24 小时</translation>
-    </message>
-    <message>
         <source>Presentation</source>
         <translation>演示模式</translation>
-    </message>
-    <message>
-        <source>Dark</source>
-        <translation>深色</translation>
-    </message>
-    <message>
-        <source>Light</source>
-        <translation>浅色</translation>
     </message>
     <message>
         <source>Theme of the system</source>
@@ -827,6 +839,10 @@
         <translation>某个类别的图片全是重复的。</translation>
     </message>
     <message>
+        <source>Some files cannot be read and are left out.</source>
+        <translation>有些文件无法读取，已跳过。</translation>
+    </message>
+    <message>
         <source>A picture cannot be read.</source>
         <translation>有图片无法读取。</translation>
     </message>
@@ -925,6 +941,50 @@
     <message>
         <source>Something in the window went wrong; the run is not affected.</source>
         <translation>窗口出现问题，训练不受影响。</translation>
+    </message>
+    <message>
+        <source>damaged</source>
+        <translation>已损坏</translation>
+    </message>
+    <message>
+        <source>empty file</source>
+        <translation>空文件</translation>
+    </message>
+    <message>
+        <source>missing</source>
+        <translation>不存在</translation>
+    </message>
+    <message>
+        <source>no permission</source>
+        <translation>无权限</translation>
+    </message>
+    <message>
+        <source>not a file</source>
+        <translation>不是文件</translation>
+    </message>
+    <message>
+        <source>not an image</source>
+        <translation>不是图片</translation>
+    </message>
+    <message>
+        <source>too large</source>
+        <translation>过大</translation>
+    </message>
+    <message>
+        <source>ends too early</source>
+        <translation>文件不完整</translation>
+    </message>
+    <message>
+        <source>unreadable</source>
+        <translation>无法读取</translation>
+    </message>
+    <message>
+        <source>1 file cannot be read and is left out: {0} ({1}).</source>
+        <translation>1 个文件无法读取，已跳过：{0}（{1}）。</translation>
+    </message>
+    <message>
+        <source>{0} files cannot be read and are left out; the first: {1} ({2}). The log names all of them.</source>
+        <translation>{0} 个文件无法读取，已跳过；第一个：{1}（{2}）。日志列出全部。</translation>
     </message>
 </context>
 <context>
@@ -1989,6 +2049,10 @@
     <message>
         <source>VRAM, estimated</source>
         <translation>显存（估计）</translation>
+    </message>
+    <message>
+        <source>VRAM at the last step</source>
+        <translation>最后一步的显存</translation>
     </message>
     <message>
         <source>VRAM, shared with the processor</source>

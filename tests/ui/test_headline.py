@@ -165,6 +165,37 @@ def test_error_text_in_chinese_says_the_kind_and_keeps_the_line(qapp: object, tr
     assert errors.text("data.one_class", "only cats") == "数据只有一个类别，分类至少需要两个。  Only cats"
 
 
+def test_error_text_in_chinese_leaves_out_an_english_line_that_says_no_more(
+    qapp: object, translators: Translators
+) -> None:
+    translators.use("zh_CN")
+    for code in ("telemetry.simulated", "recorder.trouble", "checkpoint.failed", "data.skipped"):
+        found = errors.text(code, "An English line.")
+        assert found
+        assert "English" not in found, code
+
+
+@pytest.mark.parametrize(
+    ("language", "count", "said"),
+    [
+        ("en", 1, "1 file cannot be read and is left out: /d/a.png (ends too early)."),
+        (
+            "en",
+            1200,
+            "1,200 files cannot be read and are left out; the first: /d/a.png (ends too early). "
+            "The log names all of them.",
+        ),
+        ("zh_CN", 2, "2 个文件无法读取，已跳过；第一个：/d/a.png（文件不完整）。日志列出全部。"),
+    ],
+)
+def test_skipped_files_are_told_from_their_facts(
+    qapp: object, translators: Translators, language: str, count: int, said: str
+) -> None:
+    translators.use(language)
+    params = {"count": count, "path": "/d/a.png", "reason": "truncated"}
+    assert errors.text("data.skipped", "line", params) == said
+
+
 @pytest.mark.parametrize("state", [RunState.PREPARING, RunState.RUNNING])
 def test_run_that_was_said_not_to_fit_is_still_said_not_to(state: RunState) -> None:
     """Until the forecast begins, the estimate's warning may not give way to a calm word."""

@@ -187,12 +187,8 @@ def test_post_mortem_says_what_was_full_and_what_to_change(make_window: MakeWind
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
 @pytest.mark.parametrize("size", [(1024, 640), (1440, 900)], ids=str)
-def test_post_mortem_is_no_wider_than_its_column(
-    make_window: MakeWindow, size: tuple[int, int], language: str
-) -> None:
-    window = make_window(
-        FakeWorkspace(FakeState.OUT_OF_MEMORY), width=size[0], height=size[1], language=language
-    )
+def test_post_mortem_is_no_wider_than_its_column(make_window: MakeWindow, size: tuple[int, int], language: str) -> None:
+    window = make_window(FakeWorkspace(FakeState.OUT_OF_MEMORY), width=size[0], height=size[1], language=language)
     page = window.side_panel.post_mortem
     assert page.isVisible()
     assert page.widget().minimumSizeHint().width() <= page.viewport().width()
@@ -223,9 +219,7 @@ def test_post_mortem_says_what_was_free(changes: dict[str, object], said: str) -
     report = FakeWorkspace(FakeState.OUT_OF_MEMORY).run.get().oom
     assert report is not None
     assert report.memory is not None
-    memory = dataclasses.replace(
-        report.memory, reserved_bytes=round(2.60 * GIB), outside_bytes=round(0.21 * GIB)
-    )
+    memory = dataclasses.replace(report.memory, reserved_bytes=round(2.60 * GIB), outside_bytes=round(0.21 * GIB))
     report = dataclasses.replace(
         report, memory=memory, capacity_bytes=round(3.93 * GIB), requested_bytes=round(2.36 * GIB)
     )
@@ -241,6 +235,16 @@ def test_post_mortem_can_be_copied(make_window: MakeWindow, qtbot: QtBot) -> Non
     assert "features.4: 625 MiB" in copied
     assert "CUDA out of memory." in copied
     assert "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" in copied
+
+
+def test_notice_with_facts_can_be_hidden(make_window: MakeWindow, qtbot: QtBot) -> None:
+    workspace = FakeWorkspace(FakeState.HEALTHY)
+    facts = {"count": 1, "path": "/d/a.png", "reason": "empty_file"}
+    workspace.notices.set((Notice("data.skipped", "line", params=facts),))
+    window = make_window(workspace)
+    assert "1 file cannot be read and is left out: /d/a.png (empty file)." in texts(window.notices)
+    qtbot.mouseClick(buttons(window.notices)["Hide"], Qt.MouseButton.LeftButton)
+    assert not window.notices.isVisible()
 
 
 # -- banner, notices, status bar --------------------------------------------------------------------------------------

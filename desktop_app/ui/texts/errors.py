@@ -4,11 +4,13 @@ kind of error in their own words and keep the line behind it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import QCoreApplication
 
 from desktop_app.ui.i18n import QT_TRANSLATE_NOOP
+from desktop_app.ui.texts import numbers
 
 _KINDS: Final = {
     "config.choice": QT_TRANSLATE_NOOP("Errors", "A setting has a value it does not take."),
@@ -35,6 +37,7 @@ _KINDS: Final = {
     "data.not_a_folder": QT_TRANSLATE_NOOP("Errors", "The data are not a folder."),
     "data.one_class": QT_TRANSLATE_NOOP("Errors", "The data have one class only; a classifier needs two."),
     "data.only_copies": QT_TRANSLATE_NOOP("Errors", "The pictures of a class are all copies of one another."),
+    "data.skipped": QT_TRANSLATE_NOOP("Errors", "Some files cannot be read and are left out."),
     "data.unreadable": QT_TRANSLATE_NOOP("Errors", "A picture cannot be read."),
     "data.unreadable_folder": QT_TRANSLATE_NOOP("Errors", "The data folder cannot be read."),
     "data_folder.full": QT_TRANSLATE_NOOP("Errors", "The disk with the data folder is full."),
@@ -65,8 +68,45 @@ _KINDS: Final = {
 }
 
 
-def text(code: str | None, line: str | None) -> str:
-    """One line for the window. English: the line itself; else the translated kind of error and the line."""
+# Whose own words say all that matters: their English line is not shown behind a translation.
+_COMPLETE: Final = frozenset(
+    {
+        "checkpoint.failed",
+        "data.damaged_package",
+        "data.missing_package",
+        "data.skipped",
+        "demo.not_enough_ram",
+        "device.no_answer",
+        "device.no_cuda",
+        "device.not_known_yet",
+        "recorder.disk_full",
+        "recorder.trouble",
+        "run.active",
+        "telemetry.simulated",
+        "training.host_memory",
+        "training.loss_not_finite",
+    }
+)
+# Why a file of the data is left out (codes of ``training.recipes``).
+_SKIP_REASONS: Final = {
+    "damaged": QT_TRANSLATE_NOOP("Errors", "damaged"),
+    "empty_file": QT_TRANSLATE_NOOP("Errors", "empty file"),
+    "missing": QT_TRANSLATE_NOOP("Errors", "missing"),
+    "no_permission": QT_TRANSLATE_NOOP("Errors", "no permission"),
+    "not_a_file": QT_TRANSLATE_NOOP("Errors", "not a file"),
+    "not_an_image": QT_TRANSLATE_NOOP("Errors", "not an image"),
+    "too_large": QT_TRANSLATE_NOOP("Errors", "too large"),
+    "truncated": QT_TRANSLATE_NOOP("Errors", "ends too early"),
+    "unreadable": QT_TRANSLATE_NOOP("Errors", "unreadable"),
+}
+
+
+def text(code: str | None, line: str | None, params: Mapping[str, object] | None = None) -> str:
+    """One line for the window. English: the line itself; else the translated kind of error, and the line behind it
+    where it knows more. ``data.skipped`` is worded from its ``params`` (count, path, reason) in every language.
+    """
+    if code == "data.skipped" and params and {"count", "path", "reason"} <= params.keys():
+        return _skipped(params)
     kind = _KINDS.get(code or "")
     translated = kind and QCoreApplication.translate("Errors", kind)
     if not line:
@@ -74,4 +114,21 @@ def text(code: str | None, line: str | None) -> str:
     line = line[0].upper() + line[1:]
     if not translated or translated == kind:
         return line
-    return f"{translated}  {line}"
+    return translated if code in _COMPLETE else f"{translated}  {line}"
+
+
+def skip_reason(code: str) -> str:
+    """Two or three words; a code that is not known stands for itself."""
+    words = _SKIP_REASONS.get(code)
+    return code if words is None else QCoreApplication.translate("Errors", words)
+
+
+def _skipped(params: Mapping[str, object]) -> str:
+    count, path, reason = params["count"], str(params["path"]), skip_reason(str(params["reason"]))
+    if count == 1:
+        return QCoreApplication.translate("Errors", "1 file cannot be read and is left out: {0} ({1}).").format(
+            path, reason
+        )
+    return QCoreApplication.translate(
+        "Errors", "{0} files cannot be read and are left out; the first: {1} ({2}). The log names all of them."
+    ).format(numbers.integer(count) if isinstance(count, int) else count, path, reason)
