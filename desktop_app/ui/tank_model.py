@@ -85,6 +85,7 @@ class TankState:
     flood_high_bytes: int | None = None
     measured_bytes: int | None = None
     no_card_reason: Reason | None = None
+    ended: bool = False  # the levels are those of the last step of a run that is over
 
     @property
     def filled_bytes(self) -> int:
@@ -142,6 +143,7 @@ def tank_state(
         flood_low_bytes=flood[0],
         flood_high_bytes=flood[1],
         measured_bytes=measured_bytes,
+        ended=source is TankSource.RUN and not run.active,
     )
 
 

@@ -15,10 +15,8 @@ from desktop_app.ui.tank_layout import Density, Row, TankLayout
 from desktop_app.ui.tank_model import Segment, TankSource, TankState
 from desktop_app.ui.theme import PANEL_RADIUS, Theme, color, mix
 
-# An estimate within 5 % of what is measured, or in the range that was said, is good. 10 % less than is needed is
-# wrong; too much is only careful.
-_CLOSE_SHARE: Final = 0.05
-_FAR_SHARE: Final = 0.10
+# An estimate within 10 % of what is measured, in either direction, is good.
+_CLOSE_SHARE: Final = 0.10
 _ESTIMATE_STRENGTH: Final = 0.62  # estimated water is paler than measured water
 _BAND_ALPHA: Final = 0.25
 # The zone above the brim is at least this share of the capacity high, so that a hair's breadth over looks like one.
@@ -44,10 +42,9 @@ def verdict_color(theme: Theme, state: TankState) -> str:
     """Of the line that compares: how good the estimate was, or whether the run will fit."""
     share, what = state.error_share, state.said
     if share is not None:
-        within = share >= -_CLOSE_SHARE and (state.measured_bytes or 0) <= (what.p95_bytes or 0)
-        if within or abs(share) <= _CLOSE_SHARE:
-            return theme.ok
-        return theme.warn if share <= _FAR_SHARE else theme.danger
+        if what.p95_bytes is not None and (state.measured_bytes or 0) > what.p95_bytes:
+            return theme.danger
+        return theme.ok if abs(share) <= _CLOSE_SHARE else theme.warn
     if what.state is EstimateState.FAILED:
         return theme.danger
     if what.p50_bytes is None or state.capacity_bytes is None or what.state is EstimateState.WORKING:
@@ -189,10 +186,11 @@ class TankPainter:
     def _flood_label(self, band: QRectF, value: str) -> None:
         layout, line = self._layout, self._layout.scale
         column = layout.column
-        text = f"{texts.flood_mark()}  {texts.flood_range(self._state)}"
         kind = self._types.label_bold
-        if kind.width(text) > column.width():
-            text = texts.flood_range(self._state)
+        text = next(
+            (known for known in texts.flood_labels(self._state) if kind.width(known) <= column.width()),
+            texts.flood_range(self._state),
+        )
         if self._state.overflows:
             y = min(band.center().y(), layout.tank.top() - 0.55 * line) - 0.65 * line
             self._write(QRectF(column.left(), y, column.width(), 1.3 * line), text, kind, value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from desktop_app.core.units import GIB
 from desktop_app.services.facade import EstimateState
 from desktop_app.ui.tank_model import Level, Said, Segment, TankSource, TankState
 from desktop_app.ui.texts import numbers, reasons
@@ -13,6 +12,8 @@ from desktop_app.ui.texts import numbers, reasons
 def title(state: TankState) -> str:
     if state.source is TankSource.ESTIMATE:
         return QCoreApplication.translate("Tank", "VRAM, estimated")
+    if state.ended:
+        return QCoreApplication.translate("Tank", "VRAM at the last step")
     if state.shared_memory:
         return QCoreApplication.translate("Tank", "VRAM, shared with the processor")
     return QCoreApplication.translate("Tank", "VRAM")
@@ -54,10 +55,13 @@ def flood_mark() -> str:
 
 
 def flood_range(state: TankState) -> str:
-    """``6.2 – 6.5`` with its unit where that is not GiB."""
-    low, high = state.flood_low_bytes or 0, state.flood_high_bytes or 0
-    text = numbers.size_range(low, high)
-    return text.removesuffix(f"{numbers.NBSP}GiB") if low >= GIB else text
+    """``6.2 – 6.5 GiB``."""
+    return numbers.size_range(state.flood_low_bytes or 0, state.flood_high_bytes or 0)
+
+
+def flood_labels(state: TankState) -> tuple[str, ...]:
+    """The flood mark's words from the longest to the shortest: the name goes before the unit does."""
+    return f"{flood_mark()}  {flood_range(state)}", flood_range(state)
 
 
 def free_now() -> str:

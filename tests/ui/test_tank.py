@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop_app.core.units import GIB
+from desktop_app.ui import tank_texts as texts
 from desktop_app.ui.i18n import Translators
 from desktop_app.ui.tank import TankWidget
 from desktop_app.ui.tank_layout import TankLayout, lay_out, merged_rows
@@ -111,13 +112,33 @@ def test_a_thin_layer_is_still_seen(leak: TankState) -> None:
     assert rects[Segment.OTHERS].height() == 1
 
 
+@pytest.mark.parametrize("which", [FakeState.HEALTHY, FakeState.LEAK])
+def test_flood_mark_always_has_its_unit(which: FakeState) -> None:
+    labels = texts.flood_labels(state_of(which))
+    assert labels[0].startswith("flood mark  ")
+    assert all(label.endswith("\u00a0GiB") for label in labels)
+
+
+@pytest.mark.parametrize("which", [FakeState.OUT_OF_MEMORY, FakeState.FINISHED, FakeState.STOPPED])
+def test_tank_of_a_run_that_is_over_says_so(which: FakeState, qapp: QApplication, translators: Translators) -> None:
+    assert texts.title(state_of(which)) == "VRAM at the last step"
+    translators.use("zh_CN")
+    assert texts.title(state_of(which)) == "最后一步的显存"
+
+
+@pytest.mark.parametrize("which", [FakeState.HEALTHY, FakeState.PAUSED, FakeState.STOPPING])
+def test_tank_of_a_run_that_lives_is_that_of_now(which: FakeState) -> None:
+    assert texts.title(state_of(which)) == "VRAM"
+
+
 @pytest.mark.parametrize(
     ("measured_gib", "token"),
     [
         (4.34, "ok"),  # +0.7 %
         (4.58, "ok"),  # +6 %, but within "up to 4.60"
-        (4.70, "warn"),  # +9 %
-        (5.20, "danger"),  # the card would have been too small
+        (4.70, "danger"),  # +9 %: more than "up to 4.60"
+        (5.20, "danger"),
+        (4.00, "ok"),  # −7 %
         (3.00, "warn"),  # far too careful
     ],
 )
