@@ -17,10 +17,13 @@ from PySide6.QtGui import QPainterPath, QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from desktop_app.core.steps import RunState
 from desktop_app.core.store import History
 from desktop_app.core.units import GIB
+from desktop_app.ui.brush import Typeset
 from desktop_app.ui.charts.chart_stack import ChartStack
 from desktop_app.ui.charts.curves_item import areas_below, line_path, stepped
+from desktop_app.ui.charts.head_item import Head, HeadItem, Key
 from desktop_app.ui.charts.smoothing import SmoothedLoss
 from desktop_app.ui.charts.time_axis import ALL
 from desktop_app.ui.i18n import Translators
@@ -238,6 +241,50 @@ def test_empty_panels_say_why(build: Build, which: FakeState, hint: str) -> None
     assert stack.stage.tracks["vram"].panel.head.hint == hint
     if hint:
         assert not stack.stage.tracks["vram"].panel.curves.content.grid
+
+
+@pytest.mark.parametrize(
+    ("run", "hint"),
+    [
+        (RunState.IDLE, "No run yet"),
+        (RunState.PREPARING, "Preparing…"),
+        (RunState.RUNNING, "Preparing…"),
+        (RunState.OUT_OF_MEMORY, "No step was finished"),
+        (RunState.FAILED, "No step was finished"),
+    ],
+)
+def test_panels_without_a_step_say_why(build: Build, run: RunState, hint: str) -> None:
+    workspace = FakeWorkspace(FakeState.PREPARING)
+    workspace.set_run(state=run)
+    stack = build(workspace)
+    assert stack.stage.tracks["loss"].panel.head.hint == hint
+
+
+def test_what_a_run_held_is_not_said_once_it_is_over(build: Build, leak: FakeWorkspace) -> None:
+    stack = build(leak)
+    tokens = [key.token for key in stack.stage.tracks["vram"].panel.head.keys]
+    assert tokens == ["device", "live", "text"]
+    leak.set_run(state=RunState.STOPPED)
+    stack.refresh_texts()
+    tokens = [key.token for key in stack.stage.tracks["vram"].panel.head.keys]
+    assert tokens == ["device", "text"]
+
+
+def test_head_entries_leave_no_hole_and_do_not_vanish(qapp: QApplication) -> None:
+    item = HeadItem(DARK, Typeset(qapp.font()))
+    reason, value = Key("n/a · not supported by this driver", "power"), Key("70 W", "power")
+    wide, last = Key("train 12.000", "loss"), Key("accuracy 99.9 %", "accuracy")
+    item.set_head(Head("Power", (reason,)))
+    long = item.key_widths(1000.0)[0]
+    item.set_head(Head("Power", (value,)))
+    assert item.key_widths(1000.0)[0] < long / 2  # the room of other words is given back
+    item.set_head(Head("Loss", (wide, last)))
+    widths = item.key_widths(1000.0)
+    item.set_head(Head("Loss", (Key("train 2.000", "loss"), last)))
+    assert item.key_widths(1000.0) == widths  # figures do not move the entries
+    item.set_head(Head("Loss", (Key("train 2.000", "loss"), Key("accuracy 100.0 %", "accuracy"))))
+    room = item.key_widths(1000.0)[1] + 1.3 * Typeset(qapp.font()).line + widths[0] - 3
+    assert len(item.key_widths(room)) == 2  # gives up its reserve rather than an entry
 
 
 @pytest.mark.parametrize("which", sorted(set(FakeState) - {FakeState.LONG_RUN, FakeState.EIGHT_GPUS}))

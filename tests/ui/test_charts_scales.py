@@ -227,6 +227,12 @@ def test_no_navigation_makes_an_impossible_window(moves: list[tuple[str, float]]
         assert math.isfinite(window.view.left)
 
 
+def test_exhaustion_a_minute_ahead_is_visible_beside_a_minute() -> None:
+    window = TimeWindow(60.0)
+    view = window.follow(7200.0, pixels=800.0, forecast_s=60.0)
+    assert 60.0 < view.right <= 1.5 * -view.left
+
+
 def test_live_figures_say_the_unit_once() -> None:
     words = texts.time_words()
     ticks = live_ticks(View(0.0, -720.0, 150.0, live=True), words, at_most=6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from PySide6.QtCore import QRectF, QSizeF, Qt
@@ -37,6 +38,17 @@ class Head:
     hint: str = ""
 
 
+def _kinds(head: Head) -> tuple[str, tuple[str, ...]]:
+    """The words of a head without its figures."""
+    return head.title, tuple("".join(filter(str.isalpha, key.text)) for key in head.keys)
+
+
+def _fitting(widths: list[float], room: float, gap: float) -> list[float]:
+    """The first of ``widths`` that fit beside one another."""
+    ends = accumulate(widths, lambda end, width: end + gap + width)
+    return [width for width, end in zip(widths, ends, strict=True) if end <= room + 0.5]
+
+
 class HeadItem(QGraphicsObject):
     """Kept as a picture between two changes of its text."""
 
@@ -58,7 +70,7 @@ class HeadItem(QGraphicsObject):
     def set_head(self, head: Head) -> None:
         if head == self._head:
             return
-        if len(head.keys) != len(self._head.keys) or head.title != self._head.title:
+        if _kinds(head) != _kinds(self._head):
             self._widths = []
         self._head = head
         self.update()
@@ -92,20 +104,25 @@ class HeadItem(QGraphicsObject):
         title = QRectF(x, 0, right - x, height)
         self._word(painter, title, self._head.title, types.title, self._theme.text)
         x += types.title.width(self._head.title) + _GAP * line
-        for index, key in enumerate(self._head.keys):
-            width = self._key_width(index, key)
-            if x + width > right + 0.5:
-                break  # what does not fit is left out whole: half a number is a wrong number
+        for key, width in zip(self._head.keys, self.key_widths(right - x), strict=False):
             self._key(painter, QRectF(x, 0, width, height), key)
             x += width + _GAP * line
 
-    def _key_width(self, index: int, key: Key) -> float:
-        """Its widest so far, so that entries do not move as digits change."""
-        width = (_DASH * self._types.line if key.dash else 0.0) + self._types.label.width(key.text)
-        if index >= len(self._widths):
-            self._widths.append(width)
-        self._widths[index] = max(self._widths[index], width)
-        return self._widths[index]
+    def key_widths(self, room: float) -> list[float]:
+        """Of the entries that fit into ``room``; what does not is left out whole: half a number is a wrong number.
+
+        Each is as wide as it has ever been, so that entries do not move as digits change; where that would push one
+        out, as wide as it is.
+        """
+        own = [self._own_width(key) for key in self._head.keys]
+        kept = self._widths if len(self._widths) == len(own) else own
+        self._widths = [max(pair) for pair in zip(own, kept, strict=True)]
+        gap = _GAP * self._types.line
+        steady = _fitting(self._widths, room, gap)
+        return steady if len(steady) == len(own) else _fitting(own, room, gap)
+
+    def _own_width(self, key: Key) -> float:
+        return (_DASH * self._types.line if key.dash else 0.0) + self._types.label.width(key.text)
 
     def _key(self, painter: QPainter, rect: QRectF, key: Key) -> None:
         value = getattr(self._theme, key.token)

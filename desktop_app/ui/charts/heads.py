@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from desktop_app.core.steps import RunState
 from desktop_app.core.store import History
 from desktop_app.core.telemetry import Card, Reading, Reason
 from desktop_app.core.units import GIB
@@ -26,12 +27,14 @@ class Heads:
         readings: Mapping[str, Reading],
         lost: Reason | None,
         now_s: float,
+        run: RunState,
     ) -> None:
         self._histories = histories
         self._card = card
         self._readings = readings
         self._lost = lost
         self._now_s = now_s
+        self._run = run
 
     def head(self, key: str) -> Head:
         """The head of panel ``key``."""
@@ -39,7 +42,7 @@ class Heads:
         if key in {"loss", "optimizer"}:
             empty = not self._version("steps")
             keys = self._loss() if key == "loss" else self._optimizer()
-            return Head(title, () if empty else keys, texts.no_run() if empty else "")
+            return Head(title, () if empty else keys, self._no_steps() if empty else "")
         if self._card is None:
             hint = texts.no_card() if self._lost is None else reasons.short(self._lost)
             return Head(title, (), hint)
@@ -52,6 +55,11 @@ class Heads:
             "power": self._power,
         }
         return Head(title, makers[key](), "" if self._version("card") else texts.no_data())
+
+    def _no_steps(self) -> str:
+        if self._run is RunState.IDLE:
+            return texts.no_run()
+        return texts.preparing() if self._run.active else texts.no_step()
 
     def _version(self, history: str) -> int:
         return self._histories[history].version if history in self._histories else 0
@@ -92,7 +100,7 @@ class Heads:
             keys.append(Key(texts.device(reasons.missing(used.reason)), "device"))
         else:
             keys.append(Key(texts.device(numbers.with_unit(used.value / GIB, "GiB", 2)), "device"))
-        if live is not None:
+        if live is not None and self._run.active:  # what a run that is over held is no longer there
             keys.append(Key(texts.live(numbers.decimal(live / GIB, 2)), "live"))
         capacity = self._card.capacity_bytes if self._card else None
         if capacity is not None:

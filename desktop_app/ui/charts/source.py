@@ -110,6 +110,7 @@ class Source:
             readings=self._readings(card),
             lost=lost_reason(self._workspace, card),
             now_s=self.now_s,
+            run=self._workspace.run.get().state,
         )
 
     # -- values at one moment -------------------------------------------------------------------------------------

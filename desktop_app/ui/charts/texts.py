@@ -74,6 +74,14 @@ def no_run() -> str:
     return QCoreApplication.translate("Charts", "No run yet")
 
 
+def preparing() -> str:
+    return QCoreApplication.translate("Charts", "Preparing…")
+
+
+def no_step() -> str:
+    return QCoreApplication.translate("Charts", "No step was finished")
+
+
 def no_card() -> str:
     return QCoreApplication.translate("Charts", "No card")
 

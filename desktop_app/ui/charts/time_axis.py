@@ -26,7 +26,7 @@ _TICKS_S: Final = (
     *(n * _DAY for n in (1, 2, 5, 10, 30, 90, 365)),
 )
 # Room for the future, as shares of the past on show: few steps, so that the axis rests.
-_FUTURE_SHARES: Final = (0.15, 0.25, 0.35, 0.5, 0.75, 1.0)
+_FUTURE_SHARES: Final = (0.15, 0.25, 0.35, 0.5, 0.75, 1.0, 1.25, 1.5)
 _FUTURE_SLACK: Final = 1.1  # the dot must not touch the edge
 
 
