@@ -180,9 +180,10 @@ COMMANDS: Final = (
     ),
     Command("view.live", QT_TRANSLATE_NOOP("Commands", "Go to now"), Menu.VIEW, "Ctrl+End", IconName.LIVE, section=3),
     Command("view.span_1_min", QT_TRANSLATE_NOOP("Commands", "Show the last minute"), Menu.VIEW, section=3),
-    Command("view.span_12_min", QT_TRANSLATE_NOOP("Commands", "Show the last 12 minutes"), Menu.VIEW, section=3),
+    Command("view.span_5_min", QT_TRANSLATE_NOOP("Commands", "Show the last 5 minutes"), Menu.VIEW, section=3),
+    Command("view.span_15_min", QT_TRANSLATE_NOOP("Commands", "Show the last 15 minutes"), Menu.VIEW, section=3),
     Command("view.span_1_h", QT_TRANSLATE_NOOP("Commands", "Show the last hour"), Menu.VIEW, section=3),
-    Command("view.span_24_h", QT_TRANSLATE_NOOP("Commands", "Show the last 24 hours"), Menu.VIEW, section=3),
+    Command("view.span_all", QT_TRANSLATE_NOOP("Commands", "Show everything"), Menu.VIEW, section=3),
     Command(
         "view.presentation",
         QT_TRANSLATE_NOOP("Commands", "Presentation"),
@@ -194,7 +195,7 @@ COMMANDS: Final = (
     ),
     Command(
         "view.theme_dark",
-        QT_TRANSLATE_NOOP("Commands", "Dark"),
+        QT_TRANSLATE_NOOP("Commands", "Dark theme"),
         Menu.VIEW,
         section=5,
         icon=IconName.MOON,
@@ -203,7 +204,7 @@ COMMANDS: Final = (
     ),
     Command(
         "view.theme_light",
-        QT_TRANSLATE_NOOP("Commands", "Light"),
+        QT_TRANSLATE_NOOP("Commands", "Light theme"),
         Menu.VIEW,
         section=5,
         icon=IconName.SUN,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from desktop_app.services.facade import Workspace
 from desktop_app.ui import i18n
 from desktop_app.ui.actions import Handlers
+from desktop_app.ui.charts.time_axis import ALL
 from desktop_app.ui.headline import open_alert
 from desktop_app.ui.side_panel import Tab
 from desktop_app.ui.theme import ThemeMode
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
 _SPANS_S: Final = {
     "view.span_1_min": 60.0,
-    "view.span_12_min": 720.0,
+    "view.span_5_min": 300.0,
+    "view.span_15_min": 900.0,
     "view.span_1_h": 3600.0,
-    "view.span_24_h": 86_400.0,
+    "view.span_all": ALL,
 }
 
 

@@ -31,33 +31,35 @@ _Index = QModelIndex | QPersistentModelIndex
 
 
 def match_score(query: str, text: str) -> int | None:
-    """How well the letters of ``query`` appear in ``text`` in their order: higher is better, ``None`` is not at all.
+    """How well ``query`` is found in ``text``: higher is better, ``None`` is not at all.
 
-    A run of letters counts double, the start of a word triple; so ``sp`` finds "Save and pause" before "Stop".
+    Best is the beginning of the text, then of a word, then the inside of a word, then the first letters of words: so
+    ``sap`` finds "Save and pause". Letters strewn about the text are no match. Shorter texts win.
     """
-    wanted = [letter for letter in query.casefold() if not letter.isspace()]
-    folded = text.casefold()
-    score, position, previous = 0, 0, -2
-    for letter in wanted:
-        found = _best_place(folded, letter, position)
-        if found < 0:
-            return None
-        score += 3 if _starts_word(folded, found) else 2 if found == previous + 1 else 1
-        previous, position = found, found + 1
-    return score * 100 - len(folded)
+    wanted, folded = " ".join(query.casefold().split()), text.casefold()
+    places = [place for place in range(len(folded)) if folded.startswith(wanted, place)]
+    if places:
+        rank = 4 if places[0] == 0 else 3 if any(_starts_word(folded, place) for place in places) else 2
+    elif _is_made_of_starts(wanted.replace(" ", ""), folded.split()):
+        rank = 1
+    else:
+        return None
+    return rank * 1000 - len(folded)
 
 
-def _best_place(text: str, letter: str, position: int) -> int:
-    """The next start of a word with that letter, if the letter does not follow at once."""
-    nearest = text.find(letter, position)
-    if nearest < 0 or nearest == position:
-        return nearest
-    starts = (place for place in range(nearest, len(text)) if text[place] == letter and _starts_word(text, place))
-    return next(starts, nearest)
+def _is_made_of_starts(letters: str, words: list[str]) -> bool:
+    """Whether ``letters`` are beginnings of ``words``, in their order; words may be left out."""
+    if not letters:
+        return True
+    for index, word in enumerate(words):
+        shared = (count for count in range(len(letters), 0, -1) if word.startswith(letters[:count]))
+        if any(_is_made_of_starts(letters[count:], words[index + 1 :]) for count in shared):
+            return True
+    return False
 
 
 def _starts_word(text: str, place: int) -> bool:
-    return place == 0 or text[place - 1] == " "
+    return place == 0 or not text[place - 1].isalnum()
 
 
 def find_commands(query: str, commands: list[Command]) -> list[Command]:

@@ -13,9 +13,11 @@ from pytestqt.qtbot import QtBot
 
 from desktop_app.core.steps import RunState
 from desktop_app.ui.actions import tooltip
+from desktop_app.ui.charts.time_axis import SPANS_S
 from desktop_app.ui.commands import BY_ID, COMMANDS, Menu, Situation, When, can_choose
 from desktop_app.ui.handlers import window_handlers
 from desktop_app.ui.headline import HeadlineAction
+from desktop_app.ui.i18n import Translators
 from desktop_app.ui.main_window import MainWindow
 from desktop_app.ui.palette import CommandPalette, find_commands, match_score
 from desktop_app.ui.side_panel import Tab
@@ -165,12 +167,37 @@ def test_palette_finds_by_a_few_letters(query: str, first: str) -> None:
     assert find_commands(query, list(COMMANDS))[0].id == first
 
 
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+@pytest.mark.parametrize("query", ["theme", "主题"])
+def test_palette_finds_the_themes_and_nothing_else(
+    qapp: object, translators: Translators, language: str, query: str
+) -> None:
+    translators.use(language)
+    found = {command.id for command in find_commands(query, list(COMMANDS))}
+    themes = {"view.theme_dark", "view.theme_light", "view.theme_system"}
+    assert found == (themes if language == "zh_CN" or query == "theme" else set())
+
+
 def test_palette_match() -> None:
     assert match_score("xyz", "Save and pause") is None
-    starts, inside = match_score("sp", "Save picture"), match_score("sp", "Display")
-    assert starts is not None
-    assert inside is not None
-    assert starts > inside
+    assert match_score("theme", "Note the home") is None  # strewn letters
+    texts = ("Save picture", "Leave, save", "Unsaved", "Stop at very end")
+    scores = [match_score(query, text) for query, text in zip(("sav", "sav", "sav", "save"), texts, strict=True)]
+    known = [score for score in scores if score is not None]
+    assert len(known) == len(texts)
+    assert known == sorted(known, reverse=True)
+
+
+def test_span_commands_are_the_spans_of_the_charts(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.HEALTHY))
+    names = [command.id for command in COMMANDS if command.id.startswith("view.span_")]
+    chosen = []
+    for name in names:
+        window.actions_.trigger(name)
+        stack = window.charts.stack
+        assert stack is not None
+        chosen.append(stack.span_s)
+    assert tuple(chosen) == SPANS_S
 
 
 def test_palette_runs_the_chosen_command(make_window: MakeWindow, qtbot: QtBot) -> None:
