@@ -12,7 +12,6 @@ from desktop_app.core.steps import MemoryStats, OomReport
 from desktop_app.core.units import GIB, KIB, MIB
 from desktop_app.ui.texts import fields, numbers, outlooks, verdicts
 
-
 # "… of which 1.12 GiB is free": torch's own count, other processes included (CUDACachingAllocator.cpp, format_size).
 _FREE: Final = re.compile(r"of which (\d+(?:\.\d+)?) (bytes|KiB|MiB|GiB) is free")
 _UNITS: Final = {"bytes": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}
