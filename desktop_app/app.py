@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 
 # A driver that has not answered by then is said to be missing; the window would go on waiting.
 _CARDS_PATIENCE_S: Final = 30.0
+_ESTIMATE_PATIENCE_S: Final = 60.0
+_STOP_PATIENCE_S: Final = 30.0  # one step of a large model on a slow computer
 
 
 def run_demo(scenario_name: str, *, card_name: str | None, batch_size: int | None, launch: Launch) -> int:
@@ -119,6 +121,14 @@ def _run_headless(job: Job, card_name: str | None, launch: Launch) -> int:
     _stop_on_terminate()
     session.open()
     try:
+        code = _train_headless(session, job, launch)
+    finally:
+        session.close()
+    return _with_losses(session, code)
+
+
+def _train_headless(session: Session, job: Job, launch: Launch) -> int:
+    try:
         on_cpu = job.config.device == "cpu"
         card = None if on_cpu else session.wait_for_cards(timeout_s=_CARDS_PATIENCE_S)
         if card is None and not on_cpu:
@@ -128,26 +138,26 @@ def _run_headless(job: Job, card_name: str | None, launch: Launch) -> int:
             )
         _check_ram(job.scenario, card, session)
         _announce(card)
-        began_s = session.clock.now_s()
         session.start_scenario(job.config, scenario=job.scenario, resume_from=job.resume_from)
-        session.wait_for_estimate(job.config)
+        session.wait_for_estimate(job.config, timeout_s=_ESTIMATE_PATIENCE_S)
         _say_estimate(session)
-        if not session.wait_for_run(_left_s(launch.seconds, session.clock.now_s() - began_s)):
+        session.wait_until_under_way()
+        if not session.wait_for_run(launch.seconds):
             session.stop()
             session.wait_for_run()
-        return _finish(session, job, launch)
     except KeyboardInterrupt:
-        print("Stopping at the next step; a checkpoint is saved.", file=sys.stderr)
+        print("Stopping at the next step; a checkpoint is saved. Once more ends at once.", file=sys.stderr)
         session.stop()
-        session.wait_for_run(10.0)
-        return _finish(session, job, launch)
-    finally:
-        session.close()
+        session.wait_for_run(_STOP_PATIENCE_S)
+    return _finish(session, job, launch)
 
 
-def _left_s(seconds: float | None, passed_s: float) -> float | None:
-    """What is left of ``--for``, which counts from the start of the run."""
-    return None if seconds is None else max(0.0, seconds - passed_s)
+def _with_losses(session: Session, code: int) -> int:
+    """After the end: what the disk never took is said, and a run that went well has not ended well."""
+    unsaved = session.unsaved()
+    for line in unsaved:
+        print(f"floodmark: at the end this was lost: {line}", file=sys.stderr)
+    return ExitCode.RUN_FAILED if unsaved and code == ExitCode.DONE else code
 
 
 def _stop_on_terminate() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
 import sys
@@ -28,9 +29,9 @@ _LANGUAGE_ALIASES: Final = {"zh": "zh_CN", "zh-cn": "zh_CN", "zh_cn": "zh_CN", "
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``floodmark`` and leave with a documented exit code (core.errors.ExitCode)."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    code = run(given)
-    _flush()
+    _make_output_safe()
+    code = run(list(sys.argv[1:] if arguments is None else arguments))
+    code = _flush(code)
     if any(thread.name in _OURS for thread in threading.enumerate()):
         # A thread that hangs in torch or in the driver was given up. Python's own end would join it, or abort in it.
         logging.shutdown()
@@ -41,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. Every error is one line on stderr; ``--debug`` adds the stack."""
     options = _parser().parse_args(arguments)
-    from desktop_app.services.log_files import set_up_logging
-
-    set_up_logging(debug=options.debug)
     try:
+        from desktop_app.services.log_files import set_up_logging
+
+        set_up_logging(debug=options.debug)
         return int(_dispatch(options))
     except FloodmarkError as error:
         return _say(error, debug=options.debug)
@@ -52,6 +53,10 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.DONE
     except KeyboardInterrupt:
         print("floodmark: interrupted", file=sys.stderr)
+        return ExitCode.RUN_FAILED
+    except OSError as error:
+        what = f" ({error.filename})" if error.filename else ", perhaps while writing the output"
+        print(f"floodmark: {error.strerror or error}{what}.", file=sys.stderr)
         return ExitCode.RUN_FAILED
     except Exception as error:  # the program's outermost frame: a user sees one line, the log has the stack
         logging.getLogger(__name__).debug("Unexpected", exc_info=error)
@@ -64,12 +69,26 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.RUN_FAILED
 
 
-def _flush() -> None:
-    """Write what is buffered; a reader that has gone is no error."""
+def _make_output_safe() -> None:
+    """A path that the terminal's encoding lacks is shown escaped; without a terminal (``>&-``) nothing is shown."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flush(code: int) -> int:
+    """Write what is buffered and return the exit code. A reader that has gone (``| head``) is no error."""
+    if sys.stdout is None:
+        return code
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"floodmark: the output cannot be written: {error.strerror or error}.", file=sys.stderr)
+        return ExitCode.RUN_FAILED
+    return code
 
 
 def _say(error: FloodmarkError, *, debug: bool) -> int:
@@ -131,7 +150,11 @@ def _parser() -> argparse.ArgumentParser:
     running = _Parser(add_help=False)
     running.add_argument("--headless", action="store_true", help="without a window; needs no display")
     running.add_argument(
-        "--for", dest="seconds", type=_seconds, metavar="SECONDS", help="end after this time, counted from the start"
+        "--for",
+        dest="seconds",
+        type=_seconds,
+        metavar="SECONDS",
+        help="end so long after the first step",
     )
     running.add_argument("--report", type=Path, metavar="FILE", help="write what happened as JSON")
     running.add_argument("--screenshot", type=Path, metavar="FILE", help="save the window as PNG before it closes")

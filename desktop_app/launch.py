@@ -11,7 +11,7 @@ from desktop_app.training.config import RunConfig
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Options of ``demo``, ``train`` and the plain window. ``seconds`` counts from the start of the run."""
+    """Options of ``demo``, ``train`` and the plain window. ``seconds`` counts from the first step."""
 
     headless: bool = False
     seconds: float | None = None

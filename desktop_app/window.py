@@ -43,7 +43,15 @@ class Director(QObject):
     Runs in: GUI thread. Polls the session's cells; nothing in here blocks.
     """
 
-    def __init__(self, window: MainWindow, session: Session, job: Job | None, launch: Launch) -> None:
+    def __init__(
+        self,
+        window: MainWindow,
+        session: Session,
+        job: Job | None,
+        launch: Launch,
+        *,
+        asked_to_quit: threading.Event,
+    ) -> None:
         super().__init__(window)
         self._window = window
         self._session = session
@@ -51,11 +59,14 @@ class Director(QObject):
         self._launch = launch
         self._began_s: float | None = None
         self._ending = False
-        self._opened_s = 0.0
+        self._opened_s: float | None = None
+        self._under_way_s: float | None = None
         self._pictured = False
         self.error: FloodmarkError | None = None
+        self._asked_to_quit = asked_to_quit
         self._poll = QTimer(self, interval=_POLL_MS)
         self._poll.timeout.connect(self._on_poll)
+        self._poll.start()
 
     def begin(self) -> None:
         """Called when the window has been painted: sampling starts, a cut-off run is looked for."""
@@ -63,21 +74,27 @@ class Director(QObject):
         self._session.open()
         if self._job is None:
             threading.Thread(target=self._session.find_resume_offer, name="offer", daemon=True).start()
-        self._poll.start()
 
     def _on_poll(self) -> None:
-        if self._job is not None and self._began_s is None:
+        if self._asked_to_quit.is_set():
+            self._window.closing.begin_without_question()
+        if self._job is not None and self._began_s is None and self._opened_s is not None:
             self._start_when_ready(self._job)
-        if self._began_s is None:
-            return
-        seconds, now_s = self._launch.seconds, self._session.clock.now_s()
-        if seconds is not None and now_s - self._began_s >= seconds and not self._ending:
+        if self._launch.seconds is not None and self._began_s is not None and not self._ending:
+            self._watch_time(self._launch.seconds)
+
+    def _watch_time(self, seconds: float) -> None:
+        """``--for`` counts from the first step; a run that ended before it from there."""
+        now_s = self._session.clock.now_s()
+        if self._under_way_s is None and self._session.run.get().state not in (RunState.IDLE, RunState.PREPARING):
+            self._under_way_s = now_s
+        if self.error is not None or (self._under_way_s is not None and now_s - self._under_way_s >= seconds):
             self._end()
 
     def _start_when_ready(self, job: Job) -> None:
         now_s = self._session.clock.now_s()
         waiting = not self._session.is_watching() and job.config.device != "cpu"
-        if waiting and now_s - self._opened_s < _CARDS_PATIENCE_S:
+        if waiting and now_s - (self._opened_s or 0.0) < _CARDS_PATIENCE_S:
             return
         self._began_s = now_s
         card = self._session.selected_card()
@@ -127,6 +144,7 @@ class Director(QObject):
 
 def open_main_window(make_session: Callable[[float], Session], job: Job | None, launch: Launch) -> int:
     """Show the window and run the application to its end; the exit code of the command."""
+    asked_to_quit = _listen_to_signals()
     app = make_application(sys.argv[:1])
     settings = Settings(data_folder() / "window.ini")
     session = make_session(settings.sampling_hz)
@@ -140,11 +158,10 @@ def open_main_window(make_session: Callable[[float], Session], job: Job | None, 
     )
     if launch.window_size is not None:
         window.resize(*launch.window_size)
-    director = Director(window, session, job, launch)
+    director = Director(window, session, job, launch, asked_to_quit=asked_to_quit)
     window.closing.finished.connect(director.on_about_to_close)
     window.closing_finished.connect(director.on_closing_finished)
     _catch_slot_errors(session)
-    _quit_on_signals(window)
     window.show()
     window.charts.placed.connect(director.begin)
     app.exec()
@@ -161,6 +178,8 @@ def _after(session: Session, job: Job | None, launch: Launch, error: FloodmarkEr
         reports.write_report(reports.make_report(session, scenario=scenario), launch.report_path)
     if error is not None:
         raise error
+    for line in session.unsaved():
+        print(f"floodmark: at the end this was lost: {line}", file=sys.stderr)
     if job is None:
         return ExitCode.DONE
     if status.state is RunState.FAILED:
@@ -169,7 +188,8 @@ def _after(session: Session, job: Job | None, launch: Launch, error: FloodmarkEr
             status.error_message or "The run failed.",
             exit_code=reports.exit_code(status),
         )
-    return int(reports.exit_code(status))
+    code = reports.exit_code(status)
+    return int(ExitCode.RUN_FAILED if session.unsaved() and code is ExitCode.DONE else code)
 
 
 def _catch_slot_errors(session: Session) -> None:
@@ -182,11 +202,10 @@ def _catch_slot_errors(session: Session) -> None:
     sys.excepthook = hook
 
 
-def _quit_on_signals(window: MainWindow) -> None:
-    """Ctrl+C and a request to terminate end the program in stages. The window's timers let Python see them."""
-
-    def quit_now(*_: object) -> None:
-        window.closing.begin_without_question()
-
+def _listen_to_signals() -> threading.Event:
+    """Ctrl+C and a request to terminate end the program in stages: they are noted here and obeyed by the director,
+    because a handler may come in the middle of anything, also of making the window."""
+    asked = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, quit_now)
+        signal.signal(number, lambda *_: asked.set())
+    return asked

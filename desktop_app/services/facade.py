@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -64,6 +64,7 @@ class Notice:
     code: str
     message: str
     level: str = "warning"
+    params: Mapping[str, object] = field(default_factory=dict)  # for the window's own words
 
 
 class Workspace(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from typing import Final
 
 from desktop_app.core.store import Cell
@@ -24,9 +25,11 @@ class NoticeBoard:
         self._lock = threading.Lock()
         self.notices: Cell[tuple[Notice, ...]] = Cell(())
 
-    def put(self, code: str, message: str, *, level: str = "warning") -> None:
+    def put(
+        self, code: str, message: str, *, level: str = "warning", params: Mapping[str, object] | None = None
+    ) -> None:
         """Show a notice in place of the one with the same code."""
-        notice = Notice(code, message, level)
+        notice = Notice(code, message, level, dict(params or {}))
         with self._lock:
             shown = self.notices.get()
             if notice in shown:

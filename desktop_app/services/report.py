@@ -33,7 +33,7 @@ def make_report(session: Session, *, scenario: str | None) -> dict[str, Any]:
         "state": status.state.value,
         "card": _card(card),
         "steps": status.step,
-        "epochs": status.epoch,
+        "epochs": status.epochs_done,
         "skipped_files": status.skipped_files,
         "loss_first": _plain(status.loss_first),
         "loss_last": _plain(status.loss_last),

@@ -93,6 +93,9 @@ class RunDesk:
         self._train = train
         self._lock = threading.Lock()
         self._machine = RunMachine()
+        self._over = threading.Event()
+        self._over.set()
+        self._under_way = threading.Event()
         self._thread: threading.Thread | None = None
         self._token: ControlToken | None = None
         self._forecaster: ForecasterThread | None = None
@@ -117,6 +120,8 @@ class RunDesk:
             self._desk.begin_run(
                 Rule(on_alert=order.config.on_alert, pause=self.pause, save_checkpoint=token.request_save)
             )
+            self._over.clear()
+            self._under_way.clear()
             self._thread = threading.Thread(target=self._main, args=(order, token), name="trainer", daemon=True)
             self._thread.start()
         return True
@@ -138,6 +143,7 @@ class RunDesk:
             self._records.forget()
             self.run.set(_first_status(order, self._clock.now_s()))
         self._end(self._failed(error.code, error.message))
+        self._under_way.set()
         return True
 
     def pause(self) -> None:
@@ -174,10 +180,12 @@ class RunDesk:
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Block until the run has ended. For headless programs and tests."""
-        thread = self._thread
-        if thread is not None:
-            thread.join(timeout_s)
-        return thread is None or not thread.is_alive()
+        # Not Thread.join: interrupted by Ctrl+C it takes the thread for ended (CPython 3.11), and the end is lost.
+        return self._over.wait(timeout_s)
+
+    def wait_until_under_way(self, timeout_s: float | None = None) -> bool:
+        """Block until the first step begins, or the run has ended before it."""
+        return self._under_way.wait(timeout_s)
 
     def tell_forecaster(self) -> None:
         """What others hold on the card has been read anew. Runs in: sampler thread."""
@@ -207,8 +215,12 @@ class RunDesk:
             final = self._failed(
                 "run.unexpected", f"The run failed: {type(error).__name__}: {line}. The log has the details."
             )
-        self._end(final)
-        self._records.end()
+        try:
+            self._end(final)
+            self._records.end()
+        finally:
+            self._under_way.set()
+            self._over.set()
 
     def _run_order(self, order: RunOrder, token: ControlToken) -> RunStatus:
         folder = self._records.open(order.config, card=order.card, resumed_from=order.resume_from)
@@ -275,6 +287,8 @@ class RunDesk:
             if status.state is not self.run.get().state:
                 _log.info("Run %s: %s at step %d", status.run_name, status.state.value, status.step)
             self.run.set(status)
+        if status.state is not RunState.PREPARING:
+            self._under_way.set()
         if not self._length_told and status.total_steps is not None:
             self._length_told = True
             self._tell_length(status)

@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 # Code of the trainer's event, and of the notice made of it.
 SKIPPED_NOTICE: Final = "data.skipped"
+CHECKPOINT_NOTICE: Final = "checkpoint.failed"
 
 
 class StepListener(Protocol):
@@ -90,8 +91,13 @@ class RunFeed:
         if event.code == "checkpoint.saved":
             step = event.params.get("step")
             self._on_checkpoint(Path(str(event.params["path"])), step if isinstance(step, int) else 0, self._epoch)
+            self._notices.take_down(CHECKPOINT_NOTICE)
+        elif event.code == CHECKPOINT_NOTICE:
+            path, detail = event.params.get("path"), event.params.get("detail")
+            line = f"The checkpoint cannot be written to {path}: {detail}. Free some space; it is tried again."
+            self._notices.put(CHECKPOINT_NOTICE, line, level="error", params=event.params)
         elif event.code == SKIPPED_NOTICE:
-            self._notices.put(SKIPPED_NOTICE, _skipped_line(event.params))
+            self._notices.put(SKIPPED_NOTICE, _skipped_line(event.params), params=event.params)
 
     def _note_retries(self, sample: StepSample) -> None:
         """The first retry is the allocator's own last warning before an out-of-memory error."""

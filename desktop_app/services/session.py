@@ -30,6 +30,7 @@ from desktop_app.services.locations import sessions_folder
 from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.own_cost import OwnCost
 from desktop_app.services.run_desk import RunDesk, RunOrder, TrainerFactory
+from desktop_app.services.run_feed import CHECKPOINT_NOTICE
 from desktop_app.services.run_records import RunRecords
 from desktop_app.services.scenarios import Scenario
 from desktop_app.services.session_folder import SessionFolder, find_resume_offer
@@ -225,6 +226,10 @@ class Session:
         self._watching.wait(timeout_s)
         return self.selected_card()
 
+    def wait_until_under_way(self) -> None:
+        """Block until the first step begins, or the run has ended before it."""
+        self._runs.wait_until_under_way()
+
     def wait_for_run(self, timeout_s: float | None = None) -> bool:
         return self._runs.wait(timeout_s)
 
@@ -249,6 +254,10 @@ class Session:
         if name is not None:
             return self.shelf.describe(name)
         return choose_card(config.device, self.cards.get(), self.selected_card())
+
+    def unsaved(self) -> tuple[str, ...]:
+        """What of this session the disk has not taken, in one line each. Asked after ``close``, it is lost."""
+        return tuple(n.message for n in self.notices.get() if n.code in (_RECORDER_NOTICE, CHECKPOINT_NOTICE))
 
     def raised_alerts(self) -> tuple[Alert, ...]:
         return self._desk.raised()

@@ -17,6 +17,7 @@ from typing import Any, Final
 import filelock
 
 from desktop_app import __version__
+from desktop_app.core.steps import RunState
 from desktop_app.services.facade import ResumeOffer
 from desktop_app.training.checkpoints import FILE_NAME
 
@@ -150,14 +151,28 @@ def sessions(parent: Path) -> Iterator[SessionFolder]:
 
 
 def find_resume_offer(parent: Path) -> ResumeOffer | None:
-    """The newest run that neither ended nor is being written, and has a checkpoint that no later run has built on."""
+    """The newest run that neither ended nor is being written, and has a checkpoint that no other run has built on.
+
+    A folder that cannot be made sense of is passed over: it must not hide the others.
+    """
+    offers: list[ResumeOffer] = []
     built_on: set[Path] = set()
     for _, folder in zip(range(_NEWEST_LOOKED_AT), sessions(parent), strict=False):
-        facts = folder.read_facts()
-        point = _newest_checkpoint(folder, facts)
-        over = facts.get("ended") is not None or folder.is_being_written()
-        if not over and point is not None and point.path not in built_on:
-            return ResumeOffer(
+        try:
+            _look_into(folder, offers, built_on)
+        except (OSError, ValueError, OverflowError, TypeError) as error:
+            _log.warning("Passing over %s: %s", folder.path, error)
+    return next((offer for offer in offers if offer.checkpoint_path not in built_on), None)
+
+
+def _look_into(folder: SessionFolder, offers: list[ResumeOffer], built_on: set[Path]) -> None:
+    """Add what one folder offers, and what it has built on: that is not offered any more."""
+    facts = folder.read_facts()
+    point = _newest_checkpoint(folder, facts)
+    ended, written = facts.get("ended"), folder.is_being_written()
+    if point is not None and ended is None and not written:
+        offers.append(
+            ResumeOffer(
                 session_path=folder.path,
                 checkpoint_path=point.path,
                 run_name=str(facts.get("run_name", folder.path.name)),
@@ -165,12 +180,13 @@ def find_resume_offer(parent: Path) -> ResumeOffer | None:
                 epoch=point.epoch,
                 ended_wall_s=point.path.stat().st_mtime,
             )
-        if point is not None:
-            built_on.add(point.path)
-        # A resumed run that was cut off before its own first checkpoint leaves the old one as the place to go on from.
-        if (over or point is not None) and isinstance(facts.get("resumed_from"), str):
-            built_on.add(Path(facts["resumed_from"]))
-    return None
+        )
+    elif point is not None:
+        built_on.add(point.path)
+    # A resumed run that ended with nothing of its own leaves the old one as the place to go on from.
+    finished = isinstance(ended, dict) and ended.get("state") == RunState.FINISHED
+    if (point is not None or written or finished) and isinstance(facts.get("resumed_from"), str):
+        built_on.add(Path(facts["resumed_from"]))
 
 
 def _newest_checkpoint(folder: SessionFolder, facts: Mapping[str, Any]) -> SavedPoint | None:
@@ -178,7 +194,7 @@ def _newest_checkpoint(folder: SessionFolder, facts: Mapping[str, Any]) -> Saved
     noted = facts.get("checkpoint")
     try:
         point = SavedPoint(Path(noted["path"]), int(noted["step"]), int(noted["epoch"]))  # type: ignore[index]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         point = SavedPoint(folder.checkpoints_path / FILE_NAME)
     return point if point.path.is_file() else None
 

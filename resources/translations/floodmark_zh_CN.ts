@@ -831,6 +831,10 @@
         <translation>数据路径不是文件夹。</translation>
     </message>
     <message>
+        <source>A class has only one image; it needs at least two.</source>
+        <translation>某个类别只有一张图片，至少需要两张。</translation>
+    </message>
+    <message>
         <source>The data have one class only; a classifier needs two.</source>
         <translation>数据只有一个类别，分类至少需要两个。</translation>
     </message>

@@ -35,6 +35,7 @@ _KINDS: Final = {
     "data.no_classes": QT_TRANSLATE_NOOP("Errors", "The data folder has no class folders."),
     "data.no_permission": QT_TRANSLATE_NOOP("Errors", "The data folder may not be read."),
     "data.not_a_folder": QT_TRANSLATE_NOOP("Errors", "The data are not a folder."),
+    "data.one_image": QT_TRANSLATE_NOOP("Errors", "A class has only one image; it needs at least two."),
     "data.one_class": QT_TRANSLATE_NOOP("Errors", "The data have one class only; a classifier needs two."),
     "data.only_copies": QT_TRANSLATE_NOOP("Errors", "The pictures of a class are all copies of one another."),
     "data.skipped": QT_TRANSLATE_NOOP("Errors", "Some files cannot be read and are left out."),

@@ -186,4 +186,17 @@ def test_files_that_are_left_out_are_a_notice(count: int, line: str) -> None:
     params = {"count": count, "path": "cats/7.png", "reason": "truncated"}
     bench.feed.on_event(Event(1.0, EventKind.DATA_SKIPPED, Level.WARNING, "data.skipped", params))
     text = f"{line}; the first: cats/7.png (truncated). The log names all of them."
-    assert bench.board.notices.get() == (Notice("data.skipped", text, "warning"),)
+    assert bench.board.notices.get() == (Notice("data.skipped", text, "warning", params),)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_notice_until_one_can() -> None:
+    bench = Bench()
+    params = {"path": "last.pt", "detail": "No space left on device"}
+    bench.feed.on_event(Event(1.0, EventKind.CHECKPOINT, Level.ERROR, "checkpoint.failed", params))
+    (notice,) = bench.board.notices.get()
+    assert (notice.code, notice.level) == ("checkpoint.failed", "error")
+    assert "last.pt: No space left on device" in notice.message
+    bench.feed.on_event(
+        Event(2.0, EventKind.CHECKPOINT, Level.INFO, "checkpoint.saved", {"path": "last.pt", "step": 5})
+    )
+    assert bench.board.notices.get() == ()

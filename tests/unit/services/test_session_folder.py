@@ -206,6 +206,25 @@ def test_a_checkpoint_outside_the_session_is_found_and_belongs_to_the_last_who_w
 
 
 @in_order
+@pytest.mark.parametrize("state", ["stopped", "failed", "out_of_memory"])
+def test_a_resumed_run_that_saved_nothing_leaves_the_old_one_on_offer(tmp_path: Path, state: str) -> None:
+    old = cut_off(tmp_path, "old", step=12)
+    new = new_session(tmp_path, "new", resumed_from=str(old.checkpoints_path / FILE_NAME))
+    new.mark_ended(state=state)
+    offer = find_resume_offer(tmp_path)
+    assert offer is not None
+    assert offer.session_path == old.path
+
+
+def test_one_damaged_folder_does_not_hide_the_others(tmp_path: Path) -> None:
+    old = cut_off(tmp_path, "old", step=12)
+    damaged = cut_off(tmp_path, "damaged", step=20)
+    damaged.facts_path.write_text(damaged.facts_path.read_text().replace("20", "Infinity"))
+    offer = find_resume_offer(tmp_path)
+    assert offer is not None
+    assert offer.session_path in (old.path, damaged.path)
+
+
 def test_a_resumed_run_takes_the_place_of_the_old_one_with_its_first_checkpoint(tmp_path: Path) -> None:
     old = cut_off(tmp_path, "old", step=12)
     origin = str(old.checkpoints_path / FILE_NAME)
