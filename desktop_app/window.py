@@ -31,6 +31,9 @@ _log = logging.getLogger(__name__)
 
 # Often enough that a command starts at once and the clock of --for is right to a tenth of a second.
 _POLL_MS: Final = 50
+# How long the training's Python may keep the window waiting: with CPython's 5 ms a frame that needs the interpreter
+# ten times waits 50 ms (docs/decisions/008).
+_SWITCH_S: Final = 0.001
 # A driver that has not answered by then is said to be missing.
 _CARDS_PATIENCE_S: Final = 30.0
 # After the end of a run the last forecast, event and frame are drawn before a picture is taken.
@@ -145,6 +148,7 @@ class Director(QObject):
 def open_main_window(make_session: Callable[[float], Session], job: Job | None, launch: Launch) -> int:
     """Show the window and run the application to its end; the exit code of the command."""
     asked_to_quit = _listen_to_signals()
+    sys.setswitchinterval(_SWITCH_S)
     app = make_application(sys.argv[:1])
     settings = Settings(data_folder() / "window.ini")
     session = make_session(settings.sampling_hz)

@@ -14,8 +14,9 @@ from PySide6.QtWidgets import QWidget
 CURVES_MS: Final = 100
 TEXTS_MS: Final = 500
 SLOWEST_MS: Final = 1000
-# A frame may take this share of its interval before the interval grows (design.md §9).
-BUSY_SHARE: Final = 0.4
+# A frame may take this share of its interval before the interval grows: what the window may cost a training that runs
+# in this process (docs/decisions/008).
+BUSY_SHARE: Final = 0.1
 # Share of a new measurement in the running mean: slow frames count at once, one fast one does not.
 _NEW_SHARE: Final = 0.3
 

@@ -35,7 +35,7 @@ def heart(qtbot: QtBot) -> Heart:
 
 
 @pytest.mark.parametrize(
-    ("frame_s", "interval_ms"), [(0.001, 100), (0.040, 100), (0.060, 150), (0.2, 500), (3.0, 1000)]
+    ("frame_s", "interval_ms"), [(0.001, 100), (0.010, 100), (0.015, 150), (0.05, 500), (3.0, 1000)]
 )
 def test_interval(frame_s: float, interval_ms: int) -> None:
     assert next_interval_ms(frame_s) == interval_ms
