@@ -76,7 +76,7 @@ def test_timers_beat_by_themselves(heart: Heart, qtbot: QtBot) -> None:
 
 def test_dear_frames_slow_the_pulse_and_cheap_ones_bring_it_back(heart: Heart) -> None:
     for _ in range(30):
-        heart.pulse.count(0.2)
+        heart.pulse.count(0.05)
     assert heart.pulse.interval_ms == pytest.approx(500, abs=5)
     for _ in range(60):
         heart.pulse.count(0.002)
