@@ -6,16 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from desktop_app.core.estimates import ModuleMemory, PhasePeaks, Quantiles, Timeline
 from desktop_app.core.steps import Category, Phase
 
-
-@dataclass(frozen=True, slots=True)
-class Quantiles:
-    """A distribution in bytes by three of its quantiles."""
-
-    p50: int
-    p90: int
-    p95: int
+__all__ = [
+    "Alert",
+    "AlertSeverity",
+    "Cause",
+    "Estimate",
+    "Forecast",
+    "Lever",
+    "ModuleMemory",
+    "PhasePeaks",
+    "Quantiles",
+    "Timeline",
+    "Verdict",
+]
 
 
 class Verdict(StrEnum):
@@ -29,12 +35,16 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """One change that would lower the peak, computed by re-tracing. ``changes`` are fields of the run's config."""
+    """One change that would lower the peak, computed by re-tracing.
+
+    ``changes`` are fields of the run's config; empty where the run's form has none for it (``settings`` tells then).
+    """
 
     code: str  # e.g. "batch_accumulate", "bf16", "sgd": windows make the text
     changes: Mapping[str, object]
     saved_bytes: int
     device_peak_bytes: int  # P50 with the change
+    settings: Mapping[str, object] = field(default_factory=dict)  # fields of ``memory.training_spec.TrainingSpec``
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,12 @@ class Estimate:
     seconds: float
     levers: tuple[Lever, ...] = ()
     warnings: tuple[str, ...] = ()
+    phase_peaks: Mapping[Phase, PhasePeaks] = field(default_factory=dict)
+    modules: tuple[ModuleMemory, ...] = ()
+    timeline: Timeline | None = None  # of the second step, P50 workspaces
+    kernels_assumed: tuple[str, ...] = ()  # e.g. "attention:flash", "optimizer:foreach"
+    guesses: Mapping[str, int] = field(default_factory=dict)  # values the trace had to make up, by op
+    rung_width: float = 0.0  # what the rung adds to the spread, relative standard deviation
 
 
 class Cause(StrEnum):

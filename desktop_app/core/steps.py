@@ -28,6 +28,7 @@ class Category(StrEnum):
     OPTIMIZER_STATE = "optimizer_state"
     ACTIVATIONS = "activations"
     WORKSPACE = "workspace"
+    TEMPORARIES = "temporaries"  # told apart from activations by a trace only, which knows how each block ends
     INPUTS = "inputs"
     OTHER = "other"
 

@@ -12,25 +12,17 @@ from typing import Final
 
 from desktop_app.core.forecasts import Quantiles
 from desktop_app.core.units import MIB
+from desktop_app.memory.card_spec import CardSpec
 
-
-@dataclass(frozen=True, slots=True)
-class CardSpec:
-    """A card as the estimate and the simulated device see it. All sizes in bytes.
-
-    ``total_bytes`` is what torch calls the total capacity; ``capacity_bytes`` is that minus what the driver keeps.
-    """
-
-    name: str
-    capacity_bytes: int
-    total_bytes: int
-    architecture: str | None = None
-    compute_capability: tuple[int, int] | None = None
-    sm_count: int | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.capacity_bytes <= self.total_bytes:
-            raise ValueError(f"capacity {self.capacity_bytes} must be in (0, {self.total_bytes}]")
+__all__ = [
+    "CUDNN_OP",
+    "CUDNN_SCALES",
+    "CardSpec",
+    "ContextPrior",
+    "cublas_workspace_bytes",
+    "sm_count",
+    "threads_per_sm",
+]
 
 
 # Median SM counts of the catalogue's cards, for a card whose own count is unknown.

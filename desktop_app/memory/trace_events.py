@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -11,13 +11,16 @@ import numpy as np
 from desktop_app.core.steps import Category, Phase
 from desktop_app.memory.allocator import Block, CachingAllocator, ReplicaOutOfMemoryError
 from desktop_app.memory.allocator_settings import MIN_BLOCK_BYTES
+from desktop_app.memory.convolutions import ConvolutionCall
 from desktop_app.memory.overheads import CUDNN_OP
 
 
 class TraceEvent(NamedTuple):
     """``key`` > 0 allocates ``size_bytes`` (as asked for, before rounding), −``key`` frees that storage.
 
-    ``category`` is the owner the storage ended with; ``step`` counts from 1, 0 is before the first.
+    ``category`` is the owner the storage ended with; ``step`` counts from 1, 0 is before the first. ``module`` is the
+    name in ``named_modules()`` of who made it, "" where nobody did. ``convolution`` is the position of the call in
+    ``Trace.convolutions`` for a workspace of cuDNN (``op`` is ``CUDNN_OP``, ``size_bytes`` the median guess), else −1.
     """
 
     key: int
@@ -26,6 +29,16 @@ class TraceEvent(NamedTuple):
     phase: Phase
     step: int
     category: Category
+    module: str = ""
+    convolution: int = -1
+
+
+class ModuleFacts(NamedTuple):
+    """One module of the traced model, as ``named_modules()`` lists it."""
+
+    path: str
+    kind: str  # class name
+    parameters: int  # of its own, without children
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +47,14 @@ class Trace:
 
     events: tuple[TraceEvent, ...]
     batch_size: int
+    convolutions: tuple[ConvolutionCall, ...] = ()
+    modules: tuple[ModuleFacts, ...] = ()
+    rung: str = "meta"  # "native", "shim", "meta"
+    kernels_assumed: tuple[str, ...] = ()
+    guesses: Mapping[str, int] = field(default_factory=dict)  # values made up, by op
+    warnings: tuple[str, ...] = ()
+    torch_version: str = ""
+    seconds: float = 0.0
 
     def optimizer_demand_bytes(self) -> int:
         """What the first optimizer step allocates on top of what is live before it: its state and temporaries."""
