@@ -1,0 +1,1 @@
+"""What runs in the interpreter that traces: torch and the standard library only, whatever environment it is."""
