@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
+from desktop_app.memory.card_limits import CUDNN_OP, cublas_workspace_bytes, sm_count, threads_per_sm
+from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.deferred_bookings import MASK_MAKER, SUM_MAKER
-from desktop_app.memory.overheads import CUDNN_OP, CardSpec, cublas_workspace_bytes, sm_count, threads_per_sm
 from desktop_app.memory.reduction import INDEXED_BYTES, SUM_BYTES, staging_bytes
 
 CUBLAS_OP: Final = "cublas.workspace"

@@ -12,9 +12,19 @@ from typing import Final
 
 from desktop_app.core.forecasts import Quantiles
 from desktop_app.core.units import MIB
+from desktop_app.memory.card_limits import (
+    CUBLAS_WORKSPACE_BYTES,
+    CUBLAS_WORKSPACE_LARGE_BYTES,
+    CUDNN_OP,
+    cublas_workspace_bytes,
+    sm_count,
+    threads_per_sm,
+)
 from desktop_app.memory.card_spec import CardSpec
 
 __all__ = [
+    "CUBLAS_WORKSPACE_BYTES",
+    "CUBLAS_WORKSPACE_LARGE_BYTES",
     "CUDNN_OP",
     "CUDNN_SCALES",
     "CardSpec",
@@ -24,18 +34,6 @@ __all__ = [
     "threads_per_sm",
 ]
 
-
-# Median SM counts of the catalogue's cards, for a card whose own count is unknown.
-_TYPICAL_SM_COUNT: Final = {
-    "pascal": 20,
-    "volta": 80,
-    "turing": 40,
-    "ampere": 68,
-    "ada lovelace": 58,
-    "hopper": 132,
-    "blackwell": 84,
-}
-_DEFAULT_SM_COUNT: Final = 46
 
 # Bytes outside an exact replay (context, handles, kernels) with all kernels loaded at the start, by SM count:
 # 490 MiB at 13, 1,066 at 40, 1,258 at 46, 1,303 at 80, 1,401 at 82 and 1,955 at 108. Least squares; the largest
@@ -57,40 +55,10 @@ _CONTEXT_SHARES: Final = (
     (1.0, 1.15),
 )
 
-# PyTorch's default CUBLAS_WORKSPACE_CONFIG is :4096:2:16:8, in KiB; :4096:8 where wgmma needs it.
-CUBLAS_WORKSPACE_BYTES: Final = 8_519_680
-CUBLAS_WORKSPACE_LARGE_BYTES: Final = 32 * MIB
-_LARGE_WORKSPACE_MAJORS: Final = frozenset({9, 10, 12})
-
-# Resident threads per SM: CUDA C++ programming guide, table of technical specifications per compute capability.
-_THREADS_PER_SM: Final = {(7, 5): 1024, (8, 6): 1536, (8, 7): 1536, (8, 9): 1536, (12, 0): 1536, (12, 1): 1536}
-_DEFAULT_THREADS_PER_SM: Final = 2048
-
-CUDNN_OP: Final = "cudnn.workspace"  # what books it in a trace
 # The crude workspace rule (lowering.convolution_workspace) times one of these. At 0 cuDNN has picked an algorithm
 # that needs none; the upward residuals of the rule (grouped and very wide convolutions) reach about twice its size.
 # The middle value is the simulated card's.
 CUDNN_SCALES: Final = ((0.0, 0.2), (1.0, 0.6), (2.0, 0.2))  # (scale, probability)
-
-
-def sm_count(card: CardSpec) -> int:
-    """Streaming multiprocessors; the median of the architecture where the card does not say."""
-    if card.sm_count is not None:
-        return card.sm_count
-    return _TYPICAL_SM_COUNT.get((card.architecture or "").lower(), _DEFAULT_SM_COUNT)
-
-
-def threads_per_sm(card: CardSpec) -> int:
-    """Resident threads of one SM."""
-    if card.compute_capability is None:
-        return _DEFAULT_THREADS_PER_SM
-    return _THREADS_PER_SM.get(card.compute_capability, _DEFAULT_THREADS_PER_SM)
-
-
-def cublas_workspace_bytes(card: CardSpec) -> int:
-    """One cuBLAS workspace. PyTorch makes one per handle, and a handle per thread: forward and backward."""
-    major = card.compute_capability[0] if card.compute_capability else 0
-    return CUBLAS_WORKSPACE_LARGE_BYTES if major in _LARGE_WORKSPACE_MAJORS else CUBLAS_WORKSPACE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
