@@ -23,19 +23,12 @@ from desktop_app.memory.meta_kernels import META_KERNELS
 from desktop_app.memory.overheads import CardSpec
 from desktop_app.memory.storage_tracker import StorageTracker
 from desktop_app.memory.tensor_sources import tensors_in
+from desktop_app.memory.trace_errors import UntraceableError as UntraceableError
 from desktop_app.memory.trace_events import Trace, TraceEvent
 
 STEPS: Final = 2  # the fifth is like the second; the first alone is up to 26 % too low
 _PRECISIONS: Final = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 _EPSILON: Final = 1e-6  # torch.nn.utils.clip_grad
-
-
-class UntraceableError(Exception):
-    """The training needs values, which meta tensors do not have. ``op`` is where."""
-
-    def __init__(self, op: str, detail: str = "") -> None:
-        super().__init__(f"{op} cannot be traced without data{': ' if detail else ''}{detail}")
-        self.op = op
 
 
 @dataclass(frozen=True, eq=False)
