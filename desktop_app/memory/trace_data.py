@@ -1,4 +1,4 @@
-"""A trace as data: what two steps of a training allocate and free. Imports neither torch nor numpy: the child does too."""
+"""A trace as data: what two steps of a training allocate and free. Free of torch and numpy, as the child is."""
 
 from __future__ import annotations
 
