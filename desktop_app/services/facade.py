@@ -27,13 +27,17 @@ class EstimateState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EstimateStatus:
-    """The newest estimate. While ``WORKING`` the last answer stays beside it; ``error`` is one line for ``FAILED``."""
+    """The newest estimate. While ``WORKING`` the last answer stays beside it; ``error`` is one line for ``FAILED``.
+
+    ``levers_pending``: the answer is there, what would help is still being worked out.
+    """
 
     state: EstimateState
     estimate: Estimate | None = None
     config: RunConfig | None = None
     error_code: str | None = None
     error: str | None = None
+    levers_pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
