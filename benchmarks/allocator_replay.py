@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from desktop_app.core.units import MIB
-from desktop_app.memory.allocator import Block, CachingAllocator, SegmentView, replay
+from desktop_app.memory.allocator import Block, CachingAllocator, SegmentView
+from desktop_app.memory.allocator_replay import replay
 from desktop_app.memory.allocator_settings import SMALL_LIMIT_BYTES, round_request
 from desktop_app.memory.segments import FREE, LIVE, BlockView
 

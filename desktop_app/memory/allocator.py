@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
-from desktop_app.memory.allocator_replay import ReplayResult, replay
 from desktop_app.memory.allocator_settings import (
     DEFAULT_SETTINGS,
     MIN_BLOCK_BYTES,
@@ -18,6 +17,7 @@ from desktop_app.memory.allocator_settings import (
     round_request,
     segment_bytes,
 )
+from desktop_app.memory.driver_addresses import AddressSource, FreshAddresses
 from desktop_app.memory.oom_message import ONE_EXABYTE, ReplicaOutOfMemoryError
 from desktop_app.memory.segments import (
     ADDRESS_BITS,
@@ -25,11 +25,9 @@ from desktop_app.memory.segments import (
     GONE,
     LIVE,
     WAITING,
-    AddressSource,
     Block,
     BlockView,
     FreePool,
-    FreshAddresses,
     SegmentStore,
     SegmentView,
 )
@@ -39,10 +37,8 @@ __all__ = [
     "Block",
     "BlockView",
     "CachingAllocator",
-    "ReplayResult",
     "ReplicaOutOfMemoryError",
     "SegmentView",
-    "replay",
 ]
 
 _UNLIMITED: Final = 1 << 64  # larger than any block: max_split_size "unlimited" in comparisons
@@ -75,7 +71,7 @@ class CachingAllocator(SegmentStore):
         self.alloc_retries = 0
         self.oom_count = 0
         self._table = settings.division_table()
-        self._allowed_bytes = _allowed_bytes(settings, total_bytes)
+        self._allowed_bytes = settings.allowed_bytes(total_bytes)
         self._ages = self._allowed_bytes is not None and settings.garbage_collection_threshold > 0
         self._max_split_bytes = settings.max_split_size_bytes or _UNLIMITED
         self._plain = settings.max_split_size_bytes is None and not self._ages
@@ -264,12 +260,3 @@ class CachingAllocator(SegmentStore):
                     target -= block.size_bytes
                     self._release(block)
             aged = [(age, block) for age, block in aged if age < average]
-
-
-def _allowed_bytes(settings: AllocatorSettings, total_bytes: int | None) -> int | None:
-    """``setMemoryFraction``."""
-    if settings.per_process_memory_fraction is None:
-        return None
-    if total_bytes is None:
-        raise ValueError("total_bytes is needed for per_process_memory_fraction")
-    return int(settings.per_process_memory_fraction * total_bytes)

@@ -79,6 +79,17 @@ class AllocatorSettings:
         """
         return _parse(text)
 
+    def allowed_bytes(self, total_bytes: int | None) -> int | None:
+        """What the memory fraction allows on a card of ``total_bytes`` (``setMemoryFraction``); ``None``: all of it.
+
+        Raises ``ValueError`` when there is a fraction but no total.
+        """
+        if self.per_process_memory_fraction is None:
+            return None
+        if total_bytes is None:
+            raise ValueError("total_bytes is needed for per_process_memory_fraction")
+        return int(self.per_process_memory_fraction * total_bytes)
+
     def division_table(self) -> tuple[int, ...] | None:
         """Divisions of the 16 intervals from 1 MiB up (the last one open), or ``None`` when all are off."""
         divisions = self.roundup_power2_divisions

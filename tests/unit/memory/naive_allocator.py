@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from desktop_app.memory.allocator_settings import AllocatorSettings, round_request, segment_bytes
-from desktop_app.memory.segments import FreshAddresses
+from desktop_app.memory.driver_addresses import FreshAddresses
 
 
 @dataclass(eq=False)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from desktop_app.core.units import MIB
-from desktop_app.memory.allocator import Block, CachingAllocator, replay
+from desktop_app.memory.allocator import Block, CachingAllocator
+from desktop_app.memory.allocator_replay import replay
 
 STEP = [(1, 12 * MIB), (2, 3 * MIB), (2, 0), (3, 30 * MIB), (1, 0), (4, 12 * MIB)]
 
