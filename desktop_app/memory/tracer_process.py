@@ -1,0 +1,306 @@
+"""The parent of the interpreter that traces: hands it jobs, watches time and memory, ends it. Torch-free.
+
+One child serves many jobs, because importing torch takes seconds. Whatever becomes of it – an error in the model, a
+crash, a kill, a limit – is one ``TracerError``, and the next job finds a fresh child.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from desktop_app.core.units import GIB, KIB, format_bytes
+from desktop_app.memory.card_spec import CardSpec
+from desktop_app.memory.interpreter import environment_for, find_interpreter
+from desktop_app.memory.trace_data import Trace
+from desktop_app.memory.trace_errors import TracerError
+from desktop_app.memory.tracer_child import TracerChild
+from desktop_app.memory.tracing import wire
+from desktop_app.memory.training_spec import TrainingSpec
+
+TIME_LIMIT_S: Final = 120.0
+IDLE_S: Final = 60.0  # after so long without a job a child ends, and 0.3 GiB are free again
+WARN_SHIM_CRASHED: Final = "shim_crashed"  # of a trace that was made again without it
+# A Python that has not said a word by then is none; torch from a cold disk, and a compiler for the shim, take longer.
+_HELLO_LIMIT_S: Final = 30.0
+_START_LIMIT_S: Final = 300.0
+_LOOK_S: Final = 0.05  # how often the limits are looked at while a job runs
+_MEMORY_SHARE: Final = 0.8  # of what is available: the rest is for everyone else
+_MEMORY_FLOOR_BYTES: Final = 1 * GIB
+_BOOTSTRAP: Final = Path(__file__).parent / "tracing" / "bootstrap.py"
+_NO_SHIM, _IDLE = "--no-shim", "--idle="  # as in child.py
+_META: Final = "meta"
+
+
+class _GoneError(Exception):
+    """The child ended before it began the job: it had been idle, or the user's files have changed."""
+
+
+class _CrashedError(TracerError):
+    """The child was ended by a signal of its own making, as C++ does."""
+
+
+class TracerProcess:
+    """Traces in another interpreter; a ``TraceSource`` when called. Thread-safe; one job at a time.
+
+    ``python``: an executable, a name on the path or an environment's folder; ``None`` is our own. Limits are per job.
+    ``memory_limit_bytes``: ``None`` leaves a fifth of what is available when the job begins. It is watched on Linux
+    only, as resident memory: RLIMIT_AS would count what torch maps and never touches.
+    """
+
+    def __init__(
+        self,
+        python: Path | None = None,
+        *,
+        time_limit_s: float = TIME_LIMIT_S,
+        memory_limit_bytes: int | None = None,
+        idle_s: float = IDLE_S,
+    ) -> None:
+        self.python: Final = python
+        self._time_limit_s: Final = time_limit_s
+        self._memory_limit_bytes: Final = memory_limit_bytes
+        self._idle_s: Final = idle_s
+        self._turn: Final = threading.Lock()  # of the thread whose job it is
+        self._lock: Final = threading.Lock()  # of the fields below
+        self._child: TracerChild | None = None
+        self._is_ready = False
+        self._with_shim = True
+        self._patience_s: float | None = None  # of a cancelled job: how long it may have run
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __call__(self, spec: TrainingSpec, card: CardSpec) -> Trace:
+        return self.trace(spec, card)
+
+    def start(self) -> None:
+        """Begin to import torch over there; returns at once. What goes wrong is told by the first ``trace``."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self._living_child()
+            except TracerError:
+                pass
+            finally:
+                self._turn.release()
+
+    def trace(
+        self, spec: TrainingSpec, card: CardSpec, *, rung: str | None = None, time_limit_s: float | None = None
+    ) -> Trace:
+        """Two steps of the training. ``UntraceableError`` where an op needs data, ``TracerError`` for all else."""
+        job = {
+            "spec": spec.as_json(),
+            "card": wire.card_as_json(card),
+            "rung": rung,
+            "time_limit_s": time_limit_s or self._time_limit_s,
+        }
+        with self._turn:
+            self._patience_s = None
+            try:
+                return self._trace(job)
+            except _CrashedError:
+                if not self._with_shim or rung not in (None, _META):
+                    raise
+            self._with_shim = False
+            trace = self._trace({**job, "rung": _META})
+            return dataclasses.replace(trace, warnings=(*trace.warnings, WARN_SHIM_CRASHED))
+
+    def cancel(self, *, patience_s: float = 0.0) -> None:
+        """Have the job under way raise ``TracerError`` (``cancelled``), once it has run for ``patience_s``.
+
+        Its child is killed then, and the next job pays for a new one: let short jobs end. Without a job: nothing.
+        """
+        with self._lock:
+            self._patience_s = patience_s
+            if self._child is not None:
+                self._child.wake()
+
+    def close(self) -> None:
+        """End the child, also in the middle of a job. No job is taken after it."""
+        with self._lock:
+            self._closed = True
+            child = self._child
+        if child is not None:
+            child.kill()
+
+    def _trace(self, job: Mapping[str, Any]) -> Trace:
+        for is_last in (False, True):
+            try:
+                answer = self._ask(self._living_child(), job)
+                break
+            except _GoneError:
+                self._drop_child()
+                if is_last:
+                    raise TracerError("crashed", "The interpreter that traces ends before it begins.") from None
+        if "error" in answer:
+            raise wire.error_from_json(answer["error"])
+        return wire.trace_from_json(answer["trace"])
+
+    def _living_child(self) -> TracerChild:
+        with self._lock:
+            if self._closed:
+                raise _cancelled()
+            if self._child is not None and self._child.exit_code is None:
+                return self._child
+            executable = find_interpreter(self.python)
+            options = [f"{_IDLE}{self._idle_s}", *([] if self._with_shim else [_NO_SHIM])]
+            command = [str(executable), "-u", str(_BOOTSTRAP), *options]
+            try:
+                self._child = TracerChild(command, environment=environment_for(executable))
+            except OSError as error:
+                raise TracerError(
+                    "no_interpreter",
+                    f"{executable} cannot be run: {error.strerror or error}.",
+                    params={"python": str(executable)},
+                ) from None
+            self._is_ready = False
+            return self._child
+
+    def _drop_child(self) -> None:
+        with self._lock:
+            child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+
+    def _ask(self, child: TracerChild, job: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The child's answer. Whatever ends this early ends the child too, but for a cancel before the job began."""
+        try:
+            if not self._is_ready:
+                self._await_ready(child)
+            child.send({"id": 0, **job})
+            return self._await_answer(child, job)
+        except _CancelledEarlyError:
+            raise _cancelled() from None
+        except BaseException:
+            self._drop_child()
+            raise
+
+    def _await_ready(self, child: TracerChild) -> None:
+        limit_s = _HELLO_LIMIT_S
+        while True:
+            message = self._next_message(child)
+            if message is None:
+                raise self._ended(child, spoke=limit_s is not _HELLO_LIMIT_S)
+            if "hello" in message:
+                limit_s = _START_LIMIT_S
+            if "error" in message:
+                raise wire.error_from_json(message["error"])
+            if "ready" in message:
+                self._is_ready = True
+                return
+            if self._is_cancelled(ran_s=None):
+                raise _CancelledEarlyError
+            if time.monotonic() - child.started_s > limit_s:
+                raise self._silent(limit_s)
+
+    def _await_answer(self, child: TracerChild, job: Mapping[str, Any]) -> Mapping[str, Any]:
+        began_s, begun = time.monotonic(), False
+        limit_bytes = self._memory_limit_bytes or _default_memory_limit(child)
+        while True:
+            message = self._next_message(child)
+            ran_s = time.monotonic() - began_s
+            if message is None:
+                if not begun and child.exit_code == 0:
+                    raise _GoneError
+                raise self._ended(child, spoke=True)
+            if "stale" in message:
+                raise _GoneError
+            if "id" in message:
+                return message
+            begun = begun or "began" in message
+            if self._is_cancelled(ran_s=ran_s):
+                raise _cancelled()
+            if ran_s > job["time_limit_s"]:
+                raise _too_long(job)
+            held_bytes = child.resident_bytes()
+            if held_bytes is not None and held_bytes > limit_bytes:
+                raise _too_large(job, limit_bytes)
+
+    def _next_message(self, child: TracerChild) -> Mapping[str, Any] | None:
+        """What the child says, nothing (an empty message) while it says nothing, ``None`` once it has ended."""
+        try:
+            return child.messages.get(timeout=_LOOK_S)
+        except queue.Empty:
+            return {}
+
+    def _is_cancelled(self, *, ran_s: float | None) -> bool:
+        """``ran_s``: seconds since the job began, ``None`` before it."""
+        with self._lock:
+            if self._closed:
+                return True
+            return self._patience_s is not None and (ran_s is None or ran_s >= self._patience_s)
+
+    def _ended(self, child: TracerChild, *, spoke: bool) -> TracerError:
+        """Why a child that was not asked to is no more."""
+        if self._closed:
+            return _cancelled()
+        words = f": {child.last_words}" if child.last_words else ""
+        code = child.exit_code or 0
+        if not spoke and code >= 0:
+            python = find_interpreter(self.python)
+            return TracerError("not_python", f"{python} is no Python 3{words}", params={"python": str(python)})
+        if code < 0:
+            name = _signal_name(-code)
+            if name in ("SIGKILL", "SIGTERM"):
+                line = f"The interpreter that traces was killed ({name}), perhaps because memory ran out. Try again."
+                return TracerError("killed", line, params={"signal": name})
+            return _CrashedError(
+                "crashed", f"The interpreter that traces crashed ({name}){words}", params={"signal": name}
+            )
+        return _CrashedError("crashed", f"The interpreter that traces ended with code {code}{words}")
+
+    def _silent(self, limit_s: float) -> TracerError:
+        python = find_interpreter(self.python)
+        if limit_s is _HELLO_LIMIT_S:
+            line = f"{python} is no Python 3: it said nothing for {limit_s:.0f} s."
+            return TracerError("not_python", line, params={"python": str(python)})
+        return TracerError("time_limit", f"{python} did not import torch within {limit_s:.0f} s.")
+
+
+class _CancelledEarlyError(Exception):
+    """Nobody wants the job any more, and the child has not been told of it."""
+
+
+def _cancelled() -> TracerError:
+    return TracerError("cancelled", "The trace was given up for a newer one.")
+
+
+def _too_long(job: Mapping[str, Any]) -> TracerError:
+    model, limit_s = job["spec"]["model"], job["time_limit_s"]
+    line = f"{model} was not traced within {limit_s:g} s. Give it more by --time-limit, or a smaller model."
+    return TracerError("time_limit", line, params={"seconds": limit_s})
+
+
+def _too_large(job: Mapping[str, Any], limit_bytes: int) -> TracerError:
+    model, limit = job["spec"]["model"], format_bytes(limit_bytes)
+    line = f"Tracing {model} took more than {limit} of this computer's memory and was stopped."
+    return TracerError("memory_limit", line, params={"limit_bytes": limit_bytes})
+
+
+def _default_memory_limit(child: TracerChild) -> int:
+    """Most of what is available now, the child's own memory included. Linux; elsewhere nothing is watched."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        available = next(int(line.split()[1]) * KIB for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        available = 0
+    return max(_MEMORY_FLOOR_BYTES, int(_MEMORY_SHARE * available) + (child.resident_bytes() or 0))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
