@@ -11,9 +11,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import torch
+
+from desktop_app.memory.tracing.attention import AttentionCall, AttentionChooser
 
 _KEY_NAME: Final = "AutocastIPU"  # Graphcore's, gone from PyTorch but for the name of its key
 
@@ -52,13 +54,9 @@ WIDEST: Final = [
     "scatter_add",
 ]
 
-_FLASH_FROM: Final = (8, 0)  # sdp_utils.cpp: check_flash_attention_hardware_support
-_FLASH_MAX_HEAD: Final = 256  # sdp_utils.cpp: MAX_FLASH_SIZE
-_ALIGNED_HEAD: Final = 8  # flash pads other head sizes; the efficient kernel is assumed for them
-
 _Kernel = Callable[..., Any]
 _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-_Policy = Callable[[tuple[Any, ...], dict[str, Any]], _Arguments]
+_Policy = Callable[[tuple[Any, ...], dict[str, Any], torch.dtype], _Arguments]
 
 
 class _State(threading.local):
@@ -66,10 +64,17 @@ class _State(threading.local):
 
     depth = 0
     dtype: torch.dtype | None = None
-    capability: tuple[int, int] | None = None
+    follows = False  # torch's own regions decide
+    chooser: AttentionChooser | None = None
 
     def __init__(self) -> None:
         self.casts: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def wanted(self) -> torch.dtype | None:
+        """The dtype to cast to now; ``None`` for none."""
+        if not self.follows:
+            return self.dtype
+        return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
 
 
 _state = _State()
@@ -84,10 +89,31 @@ def cuda_lowering(dtype: torch.dtype | None = None, *, capability: tuple[int, in
     Attention on meta tensors takes the kernel that a card of this compute capability (``None``: a recent one) would
     take. Close it before ``backward()``, as with ``torch.autocast``. Nesting replaces the dtype and keeps the casts.
     """
+    with _region(dtype, follows=False, chooser=AttentionChooser(capability)):
+        yield
+
+
+@contextmanager
+def follow_autocast(chooser: AttentionChooser) -> Iterator[None]:
+    """Inside, ops of this thread cast where ``torch.autocast("cuda")`` is on, whoever has opened it.
+
+    ``torch.autocast`` must not switch itself off, and must call ``clear_casts`` where it drops its own cache.
+    """
+    with _region(None, follows=True, chooser=chooser):
+        yield
+
+
+def clear_casts() -> None:
+    """Forget the casts of weights: the outermost autocast region has closed."""
+    _state.casts.clear()
+
+
+@contextmanager
+def _region(dtype: torch.dtype | None, *, follows: bool, chooser: AttentionChooser) -> Iterator[None]:
     _install()
     key = getattr(torch._C.DispatchKey, _KEY_NAME)  # noqa: SLF001 - no public way to switch a key on
-    outer = (_state.dtype, _state.capability)
-    _state.dtype, _state.capability = dtype, capability
+    outer = (_state.dtype, _state.follows, _state.chooser)
+    _state.dtype, _state.follows, _state.chooser = dtype, follows, chooser
     _state.depth += 1
     was_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(key)  # noqa: SLF001
     torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)  # noqa: FBT003, SLF001
@@ -96,7 +122,7 @@ def cuda_lowering(dtype: torch.dtype | None = None, *, capability: tuple[int, in
             yield
     finally:
         torch._C._dispatch_tls_set_dispatch_key_excluded(key, was_excluded)  # noqa: SLF001
-        _state.dtype, _state.capability = outer
+        _state.dtype, _state.follows, _state.chooser = outer
         _state.depth -= 1
         if not _state.depth:
             _state.casts.clear()
@@ -136,30 +162,29 @@ def _kernel(op: _Kernel, policy: _Policy) -> _Kernel:
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(keys):  # noqa: SLF001
-            if _state.dtype is not None:
-                args, kwargs = policy(args, kwargs)
-            return _attention(*args, **kwargs) if attention else op(*args, **kwargs)
+            dtype = _state.wanted()
+            if dtype is not None:
+                args, kwargs = policy(args, kwargs, dtype)
+            return _attention(op, *args, **kwargs) if attention else op(*args, **kwargs)
 
     return kernel
 
 
-def _to_lower(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
-    assert _state.dtype is not None
-    return _cast_all(args, kwargs, _state.dtype)
+def _to_lower(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype) -> _Arguments:
+    return _cast_all(args, kwargs, dtype)
 
 
-def _to_full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
+def _to_full(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype) -> _Arguments:  # noqa: ARG001
     return _cast_all(args, kwargs, torch.float32)
 
 
-def _to_widest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
-    assert _state.dtype is not None
+def _to_widest(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype) -> _Arguments:
     floats = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.is_floating_point()]
     wide = any(tensor.dtype == torch.float32 for tensor in floats)
-    return _cast_all(args, kwargs, torch.float32 if wide else _state.dtype)
+    return _cast_all(args, kwargs, torch.float32 if wide else dtype)
 
 
-def _ask_for_full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Arguments:
+def _ask_for_full(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype) -> _Arguments:  # noqa: ARG001
     """Ask for a fp32 result where the caller has not asked for another dtype."""
     given = kwargs.get("dtype") is not None or any(isinstance(arg, torch.dtype) for arg in args)
     if given or not args[0].is_floating_point():
@@ -188,6 +213,7 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
 
 
 def _attention(
+    stock: _Kernel,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -197,25 +223,9 @@ def _attention(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> torch.Tensor:
+) -> Any:
     """``scaled_dot_product_attention`` with CUDA's choice of kernel; meta tensors would take the math path."""
-    aten = torch.ops.aten
-    if query.device.type != "meta" or query.dim() != 4 or enable_gqa or query.shape[-1] != value.shape[-1]:
-        stock = aten.scaled_dot_product_attention.default
-        out = stock(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-        return cast(torch.Tensor, out)
-    head = query.shape[-1]
-    half = query.dtype in (torch.float16, torch.bfloat16)
-    recent = _state.capability is None or _state.capability >= _FLASH_FROM
-    if half and recent and attn_mask is None and head <= _FLASH_MAX_HEAD and head % _ALIGNED_HEAD == 0:
-        flash = aten._scaled_dot_product_flash_attention.default  # noqa: SLF001
-        return cast(
-            torch.Tensor, flash(query, key, value, dropout_p, is_causal, return_debug_mask=False, scale=scale)[0]
-        )
-    bias = attn_mask
-    if bias is not None:
-        bias = torch.zeros_like(bias, dtype=query.dtype) if bias.dtype == torch.bool else bias
-        bias = bias.expand(*query.shape[:-1], key.shape[-2])
-    trains = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
-    efficient = aten._scaled_dot_product_efficient_attention.default  # noqa: SLF001
-    return cast(torch.Tensor, efficient(query, key, value, bias, trains, dropout_p, is_causal, scale=scale)[0])
+    if query.device.type != "meta" or _state.chooser is None:
+        return stock(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    call = AttentionCall(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+    return _state.chooser.attend(call, scale=scale)

@@ -1,42 +1,45 @@
-"""Two optimizer steps of a training on meta tensors: what it allocates and frees, with no data and no GPU.
+"""Two optimizer steps of a training on a stage without a GPU: what it allocates and frees, with no data.
 
-The same tracker and rules as on the simulated card, so that both tell the same story. Rules of its own, each for a
-trap of a machine without a GPU: mixed precision and attention by ``cuda_autocast``; ``foreach`` switched on where
-CUDA would (``_choose_foreach``); gradient clipping with the foreach kernels that meta tensors are refused. Not
-traced: fused optimizers, ``GradScaler``, and autocast regions that the model opens itself.
+The same tracker and rules as on the simulated card, so that both tell the same story. What makes CUDA's choices come
+out on a machine without CUDA is the stage's business (``memory.tracing``); here is the loop, and its lifetimes.
 """
 
 from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import torch
 
 from desktop_app.core.steps import Category, Phase
-from desktop_app.memory.cuda_autocast import cuda_lowering
+from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.lowering import Kind, Lowering, OpRule, Transient
 from desktop_app.memory.meta_kernels import META_KERNELS
-from desktop_app.memory.overheads import CardSpec
 from desktop_app.memory.storage_tracker import StorageTracker
 from desktop_app.memory.tensor_sources import tensors_in
-from desktop_app.memory.trace_errors import UntraceableError as UntraceableError
-from desktop_app.memory.trace_events import Trace, TraceEvent
+from desktop_app.memory.trace_data import ModuleFacts, Trace, TraceEvent
+from desktop_app.memory.trace_errors import UntraceableError
+from desktop_app.memory.tracing.stage import Stage
+from desktop_app.memory.tracing.stage_answers import autocast_dtype
+from desktop_app.memory.tracing.stage_guesses import NO_GUESS
+from desktop_app.memory.tracing.stage_meta import MetaStage
+
+__all__ = ["STEPS", "TraceSubject", "TraceTarget", "UntraceableError", "trace", "trace_ops", "trace_training"]
 
 STEPS: Final = 2  # the fifth is like the second; the first alone is up to 26 % too low
-_PRECISIONS: Final = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
-_EPSILON: Final = 1e-6  # torch.nn.utils.clip_grad
 
 
 @dataclass(frozen=True, eq=False)
 class TraceSubject:
-    """One training, ready to be traced. ``micro_step`` is forward only: model and batch to the loss.
+    """One training, ready to be traced: model and optimizer are on the stage. ``micro_step`` is forward only.
 
     ``batch(batch_size, device)`` gives any nesting of tensors with the shapes and dtypes of a real micro-batch.
-    The trace applies ``precision`` around ``micro_step``; it must not open autocast itself.
+    The trace opens the autocast region of ``precision`` around ``micro_step``, and scales the loss under "fp16".
     """
 
     model: torch.nn.Module
@@ -47,13 +50,16 @@ class TraceSubject:
     precision: str = "fp32"
     grad_clip: float | None = None
     validates: bool = True
+    set_to_none: bool = True  # zero_grad
+    saves: bool = False
+    notes: tuple[str, ...] = ()  # what was assumed of the model, for the trace's warnings
 
 
 class TraceTarget(Protocol):
-    """What can be traced."""
+    """What can be traced on meta tensors in this process."""
 
     def build(self) -> TraceSubject:
-        """A fresh subject; called inside ``torch.device("meta")``. Weights need no values."""
+        """A fresh subject; called where models are built without values."""
 
 
 class _Recorder:
@@ -87,21 +93,41 @@ class _Recorder:
         return tuple(event._replace(category=self._categories[abs(event.key) - 1]) for event in self.events)
 
 
-class _MetaTracker(StorageTracker):  # type: ignore[no-untyped-call]
-    """Stops at the first op that needs data, and spares in-place ops their work: nothing comes of it."""
+class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
+    """Makes up what needs data, and spares in-place ops their work: nothing comes of it.
+
+    Autograd works in a thread of its own on fake CUDA tensors while the one that called it waits, so every op says
+    anew which thread sees deaths at once.
+    """
+
+    def __init__(self, ledger: _Recorder, *, lowering: Lowering, stage: Stage) -> None:
+        super().__init__(ledger, lowering=lowering, device_type=stage.device.type)
+        self._stage: Final = stage
+        self._fakes: Final = stage.device.type != "meta"
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _DEVICE_OF:
+            return func(*args)
+        self._owner = threading.get_ident()
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
     def _call(self, func: Any, rule: OpRule, args: Any, kwargs: Any) -> Any:
         if rule.in_place and self._is_here(args[0]):
             return args[0] if func._schema.returns else None  # noqa: SLF001
         try:
+            if self._fakes:
+                return super()._call(func, rule, args, kwargs)
+            made = self._stage.made_up.answer(func, args, kwargs, _run)
+            if made is not NO_GUESS:
+                return made
             if rule.kind is Kind.FRESH:
                 return META_KERNELS.call(func, args, kwargs)
             return super()._call(func, rule, args, kwargs)
         except NotImplementedError as error:
             raise UntraceableError(str(func), str(error).splitlines()[0]) from None
-        except RuntimeError:
+        except RuntimeError as error:
             if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
-                raise UntraceableError(str(func)) from None
+                raise UntraceableError(str(func), str(error).splitlines()[0]) from None
             raise
 
     def _is_here(self, value: Any) -> bool:
@@ -109,34 +135,45 @@ class _MetaTracker(StorageTracker):  # type: ignore[no-untyped-call]
         return isinstance(first, torch.Tensor) and first.device.type == self._device_type
 
 
+_DEVICE_OF: Final = torch.ops.prim.device.default
+
+
+def _run(func: Any, args: Any, kwargs: Any) -> Any:
+    return func(*args, **kwargs)
+
+
 class _Run:
     """The loop of a training, reduced to what memory sees."""
 
-    def __init__(self, subject: TraceSubject, *, batch_size: int, card: CardSpec | None) -> None:
-        if subject.precision not in _PRECISIONS:
-            raise ValueError(f"precision must be one of {sorted(_PRECISIONS)}, got {subject.precision!r}")
+    def __init__(self, subject: TraceSubject, *, stage: Stage, batch_size: int, card: CardSpec | None) -> None:
+        autocast_dtype(subject.precision)  # raises for an unknown one
         self.recorder: Final = _Recorder()
-        self._tracker: Final = _MetaTracker(self.recorder, lowering=Lowering(card), device_type="meta")
+        self._tracker: Final = _TraceTracker(self.recorder, lowering=Lowering(card), stage=stage)
         self._subject: Final = subject
+        self._stage: Final = stage
         self._batch_size: Final = batch_size
-        self._capability: Final = card.compute_capability if card else None
+        self._scaler: Any = None
         self._batch: Any = None
         self._loss: torch.Tensor | None = None
 
     def go(self) -> tuple[TraceEvent, ...]:
         subject = self._subject
-        self._enter(Phase.BUILD)
-        self._tracker.track_model(subject.model)
-        self._tracker.track_optimizer(subject.optimizer)
-        _choose_foreach(subject.optimizer)
-        subject.model.train()
-        for step in range(1, STEPS + 1):
-            self.recorder.step = step
-            for _ in range(subject.accumulation):
-                self._micro_step()
-            self._optimizer_step()
-        if subject.validates:
-            self._validate()
+        with self._stage.running(precision=subject.precision):
+            self._enter(Phase.BUILD)
+            self._scaler = torch.amp.GradScaler("cuda", enabled=subject.precision == "fp16")
+            self._tracker.track_model(subject.model)
+            self._tracker.track_optimizer(subject.optimizer)
+            subject.model.train()
+            for step in range(1, STEPS + 1):
+                self.recorder.step = step
+                for _ in range(subject.accumulation):
+                    self._micro_step()
+                self._optimizer_step()
+            if subject.validates:
+                self._validate()
+            if subject.saves:
+                self._save()
+            self._tracker.settle_frees()
         return self.recorder.finish()
 
     def close(self) -> None:
@@ -152,17 +189,20 @@ class _Run:
             self._loss = self._forward()
             self._enter(Phase.BACKWARD)
             loss = self._loss / self._subject.accumulation if self._subject.accumulation > 1 else self._loss
-            loss.backward()  # type: ignore[no-untyped-call]
+            self._scaler.scale(loss).backward()
 
     def _optimizer_step(self) -> None:
         self._enter(Phase.OPTIMIZER)
         with self._tracker:
             if self._subject.grad_clip is not None:
-                _clip(self._subject.model, self._subject.grad_clip)
-            self._subject.optimizer.step()
+                self._scaler.unscale_(self._subject.optimizer)
+                torch.nn.utils.clip_grad_norm_(self._subject.model.parameters(), self._subject.grad_clip)
+            with self._stage.made_up.certain() if self._scaler.is_enabled() else nullcontext():
+                self._scaler.step(self._subject.optimizer)
+            self._scaler.update()
             self._tracker.sort_state()
             self._enter(Phase.ZERO)
-            self._subject.optimizer.zero_grad(set_to_none=True)
+            self._subject.optimizer.zero_grad(set_to_none=self._subject.set_to_none)
 
     def _validate(self) -> None:
         self._batch = self._loss = None
@@ -173,76 +213,95 @@ class _Run:
             self._loss = self._forward()
         self._batch = self._loss = None
 
+    def _save(self) -> None:
+        """``torch.save`` copies storage after storage to the host, which takes nothing on the card."""
+        self._enter(Phase.SAVE)
+        with self._tracker:
+            state = self._subject.model.state_dict(), self._subject.optimizer.state_dict()
+            del state
+
     def _forward(self) -> torch.Tensor:
-        with cuda_lowering(_PRECISIONS[self._subject.precision], capability=self._capability):
+        with self._stage.autocast(self._subject.precision):
             return self._subject.micro_step(self._subject.model, self._batch)
 
     def _new_batch(self) -> Any:
-        batch = self._subject.batch(self._batch_size, torch.device("meta"))
+        batch = self._subject.batch(self._batch_size, self._stage.device)
         for tensor in tensors_in(batch):
             self._tracker.place(tensor, category=Category.INPUTS, op="to")
         return batch
 
     def _enter(self, phase: Phase) -> None:
+        """What has died belongs to the phase before."""
+        self._tracker.settle_frees()
         self._tracker.phase = self.recorder.phase = phase
 
 
-def trace_training(target: TraceTarget, *, batch_size: int, card: CardSpec | None = None) -> Trace:
-    """Trace two steps and a validation batch. ``card`` decides workspaces, staging buffers and attention kernels.
+def trace(subject: TraceSubject, *, stage: Stage, card: CardSpec | None, batch_size: int) -> Trace:
+    """Trace two steps, and a validation batch and a save where the subject has them.
 
-    Raises ``UntraceableError`` where an op needs data, and ``ValueError`` for a batch size below 1. Uses no random
-    numbers and only state of its own thread, but for the garbage collector, which rests meanwhile.
+    ``card`` decides workspaces and staging buffers, the stage which kernels are taken. Raises ``UntraceableError``
+    where an op cannot do without data, and ``ValueError`` for a batch size below 1 or an unknown precision. The
+    garbage collector rests meanwhile.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    started_s = time.perf_counter()
     with _COLLECTOR_REST:
-        with torch.device("meta"):
-            subject = target.build()
-        run = _Run(subject, batch_size=batch_size, card=card)
+        run = _Run(subject, stage=stage, batch_size=batch_size, card=card)
         try:
-            return Trace(events=run.go(), batch_size=batch_size)
+            events = run.go()
         finally:
             run.close()
+    return Trace(
+        events=events,
+        batch_size=batch_size,
+        modules=_module_facts(subject.model),
+        rung=stage.rung,
+        kernels_assumed=tuple(f"{what}: {kernel}" for what, kernel in stage.kernels.items()),
+        guesses=dict(stage.guesses),
+        warnings=subject.notes,
+        torch_version=str(torch.__version__),
+        seconds=time.perf_counter() - started_s,
+    )
 
 
-def _choose_foreach(optimizer: torch.optim.Optimizer) -> None:
-    """Multi-tensor kernels where nothing else was asked for: the default on CUDA, off for meta parameters."""
-    for group in optimizer.param_groups:
-        if "foreach" in group and group["foreach"] is None and not group.get("fused") and not group["differentiable"]:
-            group["foreach"] = True
+def trace_training(target: TraceTarget, *, batch_size: int, card: CardSpec | None = None) -> Trace:
+    """Trace on meta tensors in this process. Raises as ``trace`` does."""
+    stage = MetaStage(card)
+    with stage.building():
+        subject = target.build()
+    stage.adopt(subject.model)
+    return trace(subject, stage=stage, card=card, batch_size=batch_size)
 
 
-def _clip(model: torch.nn.Module, max_norm: float) -> None:
-    """``torch.nn.utils.clip_grad_norm_`` as it runs on CUDA: by ``foreach``, which it refuses on meta tensors."""
-    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-    if gradients:
-        total_norm = _total_norm(gradients)
-        coefficient = max_norm / (total_norm + _EPSILON)
-        torch._foreach_mul_(gradients, torch.clamp(coefficient, max=1.0))
-
-
-def _total_norm(gradients: list[torch.Tensor]) -> torch.Tensor:
-    """The single norms live until the total is there, as in ``torch.nn.utils.get_total_norm``."""
-    norms = torch._foreach_norm(gradients, 2.0)  # noqa: SLF001
-    total_norm: torch.Tensor = torch.linalg.vector_norm(torch.stack(norms), 2.0)
-    return total_norm
-
-
-def trace_ops(run: Callable[[Callable[[Phase], None]], None], *, card: CardSpec | None = None) -> Trace:
-    """Trace any piece of work on meta tensors. ``run`` is called under ``torch.device("meta")`` with a function that
+def trace_ops(
+    run: Callable[[Callable[[Phase], None]], None], *, card: CardSpec | None = None, stage: Stage | None = None
+) -> Trace:
+    """Trace any piece of work. ``run`` is called with the stage's device as the default one and with a function that
     it calls when a phase begins; it starts in the forward phase. For checking single ops and layers.
     """
+    stage = stage or MetaStage(card)
     recorder = _Recorder()
-    tracker = _MetaTracker(recorder, lowering=Lowering(card), device_type="meta")
+    tracker = _TraceTracker(recorder, lowering=Lowering(card), stage=stage)
 
     def enter(phase: Phase) -> None:
+        tracker.settle_frees()
         tracker.phase = recorder.phase = phase
 
     enter(Phase.FORWARD)
-    with _COLLECTOR_REST, tracker, torch.device("meta"):
-        run(enter)
+    with _COLLECTOR_REST, stage.running():
+        with tracker, stage.device:
+            run(enter)
+        tracker.settle_frees()
     tracker.close()
-    return Trace(events=recorder.finish(), batch_size=1)
+    return Trace(events=recorder.finish(), batch_size=1, rung=stage.rung)
+
+
+def _module_facts(model: torch.nn.Module) -> tuple[ModuleFacts, ...]:
+    return tuple(
+        ModuleFacts(path, type(module).__name__, sum(item.numel() for item in module.parameters(recurse=False)))
+        for path, module in model.named_modules()
+    )
 
 
 class _Rest:

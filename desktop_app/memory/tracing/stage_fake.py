@@ -1,0 +1,170 @@
+"""Fake CUDA tensors: the world of the rungs "native" and "shim".
+
+PyTorch's own fake tensors say they are on ``cuda:0`` and compute nothing. What they need to be taken for real ones is
+in the shim (the card's guard and hooks), in ``stage_answers`` (what ``torch.cuda`` says) and here: kernels that a
+build without CUDA lacks, the attention chooser, multi-tensor optimizers, and models that are moved without data.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any, Final, cast
+
+import torch
+from torch import nn
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.optim import optimizer as torch_optimizer
+from torch.utils import _foreach_utils
+
+from desktop_app.memory.card_spec import CardSpec
+from desktop_app.memory.tracing.attention import AttentionCall, AttentionChooser
+from desktop_app.memory.tracing.shim import claim_guard
+from desktop_app.memory.tracing.stage_answers import autocast_dtype, card_answers, patch
+from desktop_app.memory.tracing.stage_guesses import NO_GUESS, Guesses
+from desktop_app.memory.tracing.stage_models import Make, empty_as, replace_tensors
+
+aten = torch.ops.aten
+
+# Composite for backends without a kernel of their own, one kernel on CUDA (native_functions.yaml). On a CPU build
+# fake CUDA tensors would take them apart and keep the parts.
+_CUDA_KERNELS: Final = ("silu_backward", "mish_backward", "_fused_rms_norm")
+_ATTENTION: Final = "scaled_dot_product_attention"
+
+_libraries: list[torch.library.Library] = []  # a library that is collected takes its kernels with it
+_choosers: list[AttentionChooser] = []  # of the stages that are running, innermost last
+
+
+class CudaFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
+    """Fake tensors for a card that is not there. Answers for what needs values; attention by the chooser."""
+
+    avoid_device_init = True  # else it would ask the driver for a context
+
+    def __init__(self, guesses: Guesses) -> None:
+        super().__init__(allow_non_fake_inputs=True)
+        self.guesses = guesses
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is aten.scaled_dot_product_attention.default:  # whole only in inference mode
+            with self:
+                return _attend(*args, **(kwargs or {}))
+        made = self.guesses.answer(func, args, kwargs, self._call)
+        if made is not NO_GUESS:
+            return made
+        return super().dispatch(func, types, args, kwargs or {})
+
+    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        with self:
+            return func(*args, **kwargs)
+
+
+class FakeCudaStage:
+    """A ``Stage`` of fake CUDA tensors. Runs in: the process that traces, one at a time."""
+
+    def __init__(self, card: CardSpec | None, *, rung: str, attention: str = "auto") -> None:
+        self.rung: str = rung
+        self.device: torch.device = torch.device("cuda", 0)
+        self._card: Final = card
+        self.made_up: Guesses = Guesses()
+        self._chooser: Final = AttentionChooser(card.compute_capability if card else None, attention)
+        self._mode: Final = CudaFakeMode(self.made_up)
+
+    @property
+    def guesses(self) -> Counter[str]:
+        return self.made_up.counts
+
+    @property
+    def kernels(self) -> dict[str, str]:
+        taken = self._chooser.kernels()
+        return {"attention": taken} if taken else {}
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(card_answers(self._card))
+            stack.enter_context(torch.device("meta"))
+            yield
+
+    def adopt(self, model: nn.Module) -> nn.Module:
+        replace_tensors(model, self._fake)
+        return model
+
+    @contextmanager
+    def running(self, *, precision: str = "fp32") -> Iterator[None]:  # noqa: ARG002 - the meta stage needs it
+        claim_guard()
+        _register_kernels()
+        with ExitStack() as stack:
+            stack.enter_context(card_answers(self._card))
+            patch(stack, nn.Module, "_apply", _as_method(self._moved))
+            patch(stack, fake_tensor, "init_gpu_context", lambda *_: None)
+            for module in (torch_optimizer, _foreach_utils):
+                types = module._foreach_supported_types  # noqa: SLF001
+                if FakeTensor not in types:
+                    types.append(FakeTensor)
+                    stack.callback(types.remove, FakeTensor)
+            _choosers.append(self._chooser)
+            stack.callback(_choosers.pop)
+            stack.enter_context(self._mode)
+            yield
+
+    def autocast(self, precision: str) -> AbstractContextManager[None]:
+        dtype = autocast_dtype(precision)
+        if dtype is None:
+            return nullcontext()
+        return cast(AbstractContextManager[None], torch.autocast("cuda", dtype=dtype))
+
+    def _fake(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The same tensor on the card: size, strides and dtype, no values."""
+        if isinstance(tensor, FakeTensor) and tensor.device.type == "cuda":
+            return tensor
+        return FakeTensor(self._mode, empty_as(tensor), self.device)
+
+    def _moved(self, module: nn.Module, fn: Make, recurse: bool = True) -> nn.Module:  # noqa: ARG002, FBT001, FBT002
+        """``nn.Module._apply``, which cannot put one fake tensor into another; ties are kept as by the stock one."""
+        replace_tensors(module, lambda tensor: fn(tensor if isinstance(tensor, FakeTensor) else self._fake(tensor)))
+        return module
+
+
+def _as_method(function: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
+    def method(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
+        return function(module, *args, **kwargs)
+
+    return method
+
+
+def _attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,  # noqa: FBT001, FBT002 - the op's own signature
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    call = AttentionCall(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+    chooser = _choosers[-1] if _choosers else AttentionChooser()
+    return chooser.attend(call, scale=scale)
+
+
+def _missing(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("fake CUDA tensors have no kernels")
+
+
+def _register_kernels() -> None:
+    """Once per process: autograd stops at these ops, and sdpa asks the chooser."""
+    if _libraries:
+        return
+    library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+    for name in _CUDA_KERNELS:
+        if hasattr(aten, name) and not _has_kernel(f"aten::{name}", "CUDA"):
+            library.impl(name, _missing, "CUDA")  # type: ignore[no-untyped-call]
+    library.impl(_ATTENTION, _attend, "AutogradCUDA")  # type: ignore[no-untyped-call]
+    _libraries.append(library)
+
+
+def _has_kernel(name: str, key: str) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(name, key)  # noqa: SLF001

@@ -1,0 +1,161 @@
+"""Answers for ops that need the values of tensors which have none: zero, or as many results as there can be.
+
+Each answer is counted: how many there are says how far the trace can be trusted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+aten = torch.ops.aten
+
+NO_GUESS: Final = object()
+_MASKS: Final = (torch.bool, torch.uint8)
+
+_Call = Callable[..., Any]
+
+
+class Guesses:
+    """Makes answers up. ``counts`` by the name of the op, without ``aten``."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._certain = False
+
+    @contextmanager
+    def certain(self) -> Iterator[None]:
+        """Zero is the right answer here and no guess: the scaler asks whether a gradient was infinite."""
+        before, self._certain = self._certain, True
+        try:
+            yield
+        finally:
+            self._certain = before
+
+    def answer(self, func: Any, args: Sequence[Any], kwargs: Any, call: _Call) -> Any:
+        """``NO_GUESS`` where the op needs no values. ``call`` runs an op that needs none."""
+        make = _ANSWERS.get(func)
+        if make is None or _has_values(args[0]):
+            return NO_GUESS
+        made = make(call, *args, **(kwargs or {}))
+        if made is not NO_GUESS and not self._certain:
+            self.counts[func.name().partition("::")[2].partition(".")[0].lstrip("_")] += 1
+        return made
+
+
+def _has_values(tensor: torch.Tensor) -> bool:
+    """A real one, as the step counts of optimizers are; or a fake one that knows its value."""
+    if isinstance(tensor, FakeTensor):
+        return tensor.constant is not None
+    return tensor.device.type == "cpu"
+
+
+def _scalar(call: _Call, tensor: torch.Tensor) -> Any:  # noqa: ARG001 - one signature for all
+    return torch.zeros((), dtype=tensor.dtype, device="cpu").item() if tensor.dtype.is_complex else _zero(tensor.dtype)
+
+
+def _zero(dtype: torch.dtype) -> bool | int | float:
+    if dtype is torch.bool:
+        return False
+    return 0.0 if dtype.is_floating_point else 0
+
+
+def _not_equal(call: _Call, *args: Any, **kwargs: Any) -> bool:  # noqa: ARG001
+    return False
+
+
+def _indices(call: _Call, tensor: torch.Tensor, *sizes: int) -> Any:
+    return call(aten.new_empty.default, (tensor, list(sizes)), {"dtype": torch.int64})
+
+
+def _nonzero(call: _Call, tensor: torch.Tensor) -> Any:
+    return _indices(call, tensor, tensor.numel(), tensor.dim())
+
+
+def _masked_select(call: _Call, tensor: torch.Tensor, mask: torch.Tensor) -> Any:
+    shape = torch.broadcast_shapes(tensor.shape, mask.shape)  # type: ignore[no-untyped-call]
+    return call(aten.new_empty.default, (tensor, [shape.numel()]), {})
+
+
+def _index(call: _Call, tensor: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> Any:
+    """A mask over k dimensions becomes k index tensors, as CUDA does it, each as long as the mask has elements."""
+    if not any(index is not None and index.dtype in _MASKS for index in indices):
+        return NO_GUESS
+    expanded: list[Any] = []
+    for index in indices:
+        if index is not None and index.dtype in _MASKS:
+            expanded.extend(_indices(call, tensor, index.numel()) for _ in range(index.dim()))
+        else:
+            expanded.append(index)
+    return call(aten.index.Tensor, (tensor, expanded), {})
+
+
+def _unique(
+    call: _Call,
+    tensor: torch.Tensor,
+    sorted: bool = True,  # noqa: A002, ARG001, FBT001, FBT002 - the op's own signature
+    return_inverse: bool = False,  # noqa: FBT001, FBT002
+    return_counts: bool = False,  # noqa: FBT001, FBT002
+) -> Any:
+    count = tensor.numel()
+    values = call(aten.new_empty.default, (tensor, [count]), {})
+    inverse = _indices(call, tensor, *(tensor.shape if return_inverse else (0,)))
+    return values, inverse, _indices(call, tensor, count if return_counts else 0)
+
+
+def _unique_consecutive(
+    call: _Call,
+    tensor: torch.Tensor,
+    return_inverse: bool = False,  # noqa: FBT001, FBT002
+    return_counts: bool = False,  # noqa: FBT001, FBT002
+    dim: int | None = None,
+) -> Any:
+    if dim is not None:
+        return _unique_dim(call, tensor, dim, return_inverse=return_inverse, return_counts=return_counts)
+    return _unique(call, tensor, return_inverse=return_inverse, return_counts=return_counts)
+
+
+def _unique_dim(
+    call: _Call,
+    tensor: torch.Tensor,
+    dim: int,
+    sorted: bool = True,  # noqa: A002, ARG001, FBT001, FBT002
+    return_inverse: bool = False,  # noqa: FBT001, FBT002
+    return_counts: bool = False,  # noqa: FBT001, FBT002
+) -> Any:
+    count = tensor.shape[dim]
+    values = call(aten.new_empty.default, (tensor, list(tensor.shape)), {})
+    inverse = _indices(call, tensor, count if return_inverse else 0)
+    return values, inverse, _indices(call, tensor, count if return_counts else 0)
+
+
+def _bincount(call: _Call, tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> Any:
+    size = max(minlength, tensor.numel())
+    if weights is None:
+        return _indices(call, tensor, size)
+    return call(aten.new_empty.default, (weights, [size]), {"dtype": torch.float64})
+
+
+def _repeat_interleave(call: _Call, repeats: torch.Tensor, *, output_size: int | None = None) -> Any:
+    if output_size is not None:
+        return NO_GUESS
+    return _indices(call, repeats, repeats.numel())
+
+
+_ANSWERS: Final[dict[Any, _Call]] = {
+    aten._local_scalar_dense.default: _scalar,  # noqa: SLF001
+    aten.equal.default: _not_equal,
+    aten.nonzero.default: _nonzero,
+    aten.masked_select.default: _masked_select,
+    aten.index.Tensor: _index,
+    aten._unique2.default: _unique,  # noqa: SLF001
+    aten.unique_consecutive.default: _unique_consecutive,
+    aten.unique_dim.default: _unique_dim,
+    aten.bincount.default: _bincount,
+    aten.repeat_interleave.Tensor: _repeat_interleave,
+}

@@ -1,0 +1,82 @@
+"""Meta tensors: the rung that every machine can stand on, with CUDA's choices written out.
+
+Mixed precision and attention by ``cuda_autocast``, which follows the regions that ``torch.autocast("cuda")`` opens;
+multi-tensor and fused optimizers because meta tensors are counted among the devices that have them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Final, cast
+
+import torch
+from torch import nn
+from torch.optim import optimizer as torch_optimizer
+from torch.utils import _foreach_utils, checkpoint
+
+from desktop_app.memory.card_spec import CardSpec
+from desktop_app.memory.cuda_autocast import clear_casts, follow_autocast
+from desktop_app.memory.tracing.attention import AttentionChooser
+from desktop_app.memory.tracing.stage_answers import autocast_dtype, card_answers, patch
+from desktop_app.memory.tracing.stage_guesses import Guesses
+from desktop_app.memory.tracing.stage_models import empty_as, replace_tensors
+
+_META: Final = torch.device("meta")
+_SUPPORTED: Final = ("_get_foreach_kernels_supported_devices", "_get_fused_kernels_supported_devices")
+
+
+class MetaStage:
+    """A ``Stage`` of meta tensors. Runs in: the thread that opened it."""
+
+    def __init__(self, card: CardSpec | None, *, attention: str = "auto") -> None:
+        self.rung: str = "meta"
+        self.device: torch.device = _META
+        self.made_up: Guesses = Guesses()
+        self._card: Final = card
+        self._chooser: Final = AttentionChooser(card.compute_capability if card else None, attention)
+
+    @property
+    def guesses(self) -> Counter[str]:
+        return self.made_up.counts
+
+    @property
+    def kernels(self) -> dict[str, str]:
+        taken = self._chooser.kernels()
+        return {"attention": taken} if taken else {}
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        with card_answers(self._card), _META:
+            yield
+
+    def adopt(self, model: nn.Module) -> nn.Module:
+        replace_tensors(model, lambda tensor: tensor if tensor.device.type == "meta" else empty_as(tensor))
+        return model
+
+    @contextmanager
+    def running(self, *, precision: str = "fp32") -> Iterator[None]:  # noqa: ARG002 - one signature for all stages
+        with ExitStack() as stack:
+            stack.enter_context(card_answers(self._card))
+            for module in (torch_optimizer, _foreach_utils):
+                for name in _SUPPORTED:
+                    patch(stack, module, name, _with_meta(getattr(module, name)))
+            # Recomputing restores the autocast region of the device that it finds: CUDA's is the one that counts.
+            patch(stack, checkpoint, "_infer_device_type", lambda *_: "cuda")
+            patch(stack, torch, "clear_autocast_cache", clear_casts)
+            stack.enter_context(follow_autocast(self._chooser))
+            yield
+
+    def autocast(self, precision: str) -> AbstractContextManager[None]:
+        dtype = autocast_dtype(precision)
+        if dtype is None:
+            return nullcontext()
+        return cast(AbstractContextManager[None], torch.autocast("cuda", dtype=dtype))
+
+
+def _with_meta(supported: Callable[[], list[str]]) -> Callable[[], list[str]]:
+    def answer() -> list[str]:
+        return [*supported(), "meta"]
+
+    return answer
