@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import queue
-import signal
 import threading
 import time
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from desktop_app.core.units import GIB, KIB, format_bytes
+from desktop_app.memory import tracer_ends as ends
 from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.interpreter import environment_for, find_interpreter
 from desktop_app.memory.trace_data import Trace
@@ -32,8 +31,6 @@ WARN_SHIM_CRASHED: Final = "shim_crashed"  # of a trace that was made again with
 _HELLO_LIMIT_S: Final = 30.0
 _START_LIMIT_S: Final = 300.0
 _LOOK_S: Final = 0.05  # how often the limits are looked at while a job runs
-_MEMORY_SHARE: Final = 0.8  # of what is available: the rest is for everyone else
-_MEMORY_FLOOR_BYTES: Final = 1 * GIB
 _BOOTSTRAP: Final = Path(__file__).parent / "tracing" / "bootstrap.py"
 _NO_SHIM, _IDLE = "--no-shim", "--idle="  # as in child.py
 _META: Final = "meta"
@@ -43,16 +40,13 @@ class _GoneError(Exception):
     """The child ended before it began the job: it had been idle, or the user's files have changed."""
 
 
-class _CrashedError(TracerError):
-    """The child was ended by a signal of its own making, as C++ does."""
-
-
 class TracerProcess:
     """Traces in another interpreter; a ``TraceSource`` when called. Thread-safe; one job at a time.
 
     ``python``: an executable, a name on the path or an environment's folder; ``None`` is our own. Limits are per job.
     ``memory_limit_bytes``: ``None`` leaves a fifth of what is available when the job begins. It is watched on Linux
-    only, as resident memory: RLIMIT_AS would count what torch maps and never touches.
+    only, as resident memory: RLIMIT_AS would count what torch maps and never touches. ``hide_cards`` keeps the child
+    off the machine's cards: where it sees one, it makes a context there.
     """
 
     def __init__(
@@ -62,11 +56,13 @@ class TracerProcess:
         time_limit_s: float = TIME_LIMIT_S,
         memory_limit_bytes: int | None = None,
         idle_s: float = IDLE_S,
+        hide_cards: bool = False,
     ) -> None:
         self.python: Final = python
         self._time_limit_s: Final = time_limit_s
         self._memory_limit_bytes: Final = memory_limit_bytes
         self._idle_s: Final = idle_s
+        self._hide_cards: Final = hide_cards
         self._turn: Final = threading.Lock()  # of the thread whose job it is
         self._lock: Final = threading.Lock()  # of the fields below
         self._child: TracerChild | None = None
@@ -110,7 +106,7 @@ class TracerProcess:
             self._patience_s = None
             try:
                 return self._trace(job)
-            except _CrashedError:
+            except ends.CrashedError:
                 if not self._with_shim or rung not in (None, _META):
                     raise
             self._with_shim = False
@@ -151,14 +147,14 @@ class TracerProcess:
     def _living_child(self) -> TracerChild:
         with self._lock:
             if self._closed:
-                raise _cancelled()
+                raise ends.cancelled()
             if self._child is not None and self._child.exit_code is None:
                 return self._child
             executable = find_interpreter(self.python)
             options = [f"{_IDLE}{self._idle_s}", *([] if self._with_shim else [_NO_SHIM])]
             command = [str(executable), "-u", str(_BOOTSTRAP), *options]
             try:
-                self._child = TracerChild(command, environment=environment_for(executable))
+                self._child = TracerChild(command, environment=self._environment(executable))
             except OSError as error:
                 raise TracerError(
                     "no_interpreter",
@@ -167,6 +163,10 @@ class TracerProcess:
                 ) from None
             self._is_ready = False
             return self._child
+
+    def _environment(self, executable: Path) -> dict[str, str]:
+        hidden = {"CUDA_VISIBLE_DEVICES": ""} if self._hide_cards else {}
+        return {**environment_for(executable), **hidden}
 
     def _drop_child(self) -> None:
         with self._lock:
@@ -182,19 +182,19 @@ class TracerProcess:
             child.send({"id": 0, **job})
             return self._await_answer(child, job)
         except _CancelledEarlyError:
-            raise _cancelled() from None
+            raise ends.cancelled() from None
         except BaseException:
             self._drop_child()
             raise
 
     def _await_ready(self, child: TracerChild) -> None:
-        limit_s = _HELLO_LIMIT_S
+        has_spoken = False
         while True:
             message = self._next_message(child)
             if message is None:
-                raise self._ended(child, spoke=limit_s is not _HELLO_LIMIT_S)
+                raise self._ended(child, has_spoken=has_spoken)
             if "hello" in message:
-                limit_s = _START_LIMIT_S
+                has_spoken = True
             if "error" in message:
                 raise wire.error_from_json(message["error"])
             if "ready" in message:
@@ -202,31 +202,32 @@ class TracerProcess:
                 return
             if self._is_cancelled(ran_s=None):
                 raise _CancelledEarlyError
+            limit_s = _START_LIMIT_S if has_spoken else _HELLO_LIMIT_S
             if time.monotonic() - child.started_s > limit_s:
-                raise self._silent(limit_s)
+                raise ends.silent(find_interpreter(self.python), limit_s, has_spoken=has_spoken)
 
     def _await_answer(self, child: TracerChild, job: Mapping[str, Any]) -> Mapping[str, Any]:
         began_s, begun = time.monotonic(), False
-        limit_bytes = self._memory_limit_bytes or _default_memory_limit(child)
+        limit_bytes = self._memory_limit_bytes or ends.default_memory_limit(child)
         while True:
             message = self._next_message(child)
             ran_s = time.monotonic() - began_s
             if message is None:
                 if not begun and child.exit_code == 0:
                     raise _GoneError
-                raise self._ended(child, spoke=True)
+                raise self._ended(child, has_spoken=True)
             if "stale" in message:
                 raise _GoneError
             if "id" in message:
                 return message
             begun = begun or "began" in message
             if self._is_cancelled(ran_s=ran_s):
-                raise _cancelled()
+                raise ends.cancelled()
             if ran_s > job["time_limit_s"]:
-                raise _too_long(job)
+                raise ends.too_long(job)
             held_bytes = child.resident_bytes()
             if held_bytes is not None and held_bytes > limit_bytes:
-                raise _too_large(job, limit_bytes)
+                raise ends.too_large(job, limit_bytes)
 
     def _next_message(self, child: TracerChild) -> Mapping[str, Any] | None:
         """What the child says, nothing (an empty message) while it says nothing, ``None`` once it has ended."""
@@ -242,65 +243,12 @@ class TracerProcess:
                 return True
             return self._patience_s is not None and (ran_s is None or ran_s >= self._patience_s)
 
-    def _ended(self, child: TracerChild, *, spoke: bool) -> TracerError:
+    def _ended(self, child: TracerChild, *, has_spoken: bool) -> TracerError:
         """Why a child that was not asked to is no more."""
         if self._closed:
-            return _cancelled()
-        words = f": {child.last_words}" if child.last_words else ""
-        code = child.exit_code or 0
-        if not spoke and code >= 0:
-            python = find_interpreter(self.python)
-            return TracerError("not_python", f"{python} is no Python 3{words}", params={"python": str(python)})
-        if code < 0:
-            name = _signal_name(-code)
-            if name in ("SIGKILL", "SIGTERM"):
-                line = f"The interpreter that traces was killed ({name}), perhaps because memory ran out. Try again."
-                return TracerError("killed", line, params={"signal": name})
-            return _CrashedError(
-                "crashed", f"The interpreter that traces crashed ({name}){words}", params={"signal": name}
-            )
-        return _CrashedError("crashed", f"The interpreter that traces ended with code {code}{words}")
-
-    def _silent(self, limit_s: float) -> TracerError:
-        python = find_interpreter(self.python)
-        if limit_s is _HELLO_LIMIT_S:
-            line = f"{python} is no Python 3: it said nothing for {limit_s:.0f} s."
-            return TracerError("not_python", line, params={"python": str(python)})
-        return TracerError("time_limit", f"{python} did not import torch within {limit_s:.0f} s.")
+            return ends.cancelled()
+        return ends.ended(child, find_interpreter(self.python), has_spoken=has_spoken)
 
 
 class _CancelledEarlyError(Exception):
     """Nobody wants the job any more, and the child has not been told of it."""
-
-
-def _cancelled() -> TracerError:
-    return TracerError("cancelled", "The trace was given up for a newer one.")
-
-
-def _too_long(job: Mapping[str, Any]) -> TracerError:
-    model, limit_s = job["spec"]["model"], job["time_limit_s"]
-    line = f"{model} was not traced within {limit_s:g} s. Give it more by --time-limit, or a smaller model."
-    return TracerError("time_limit", line, params={"seconds": limit_s})
-
-
-def _too_large(job: Mapping[str, Any], limit_bytes: int) -> TracerError:
-    model, limit = job["spec"]["model"], format_bytes(limit_bytes)
-    line = f"Tracing {model} took more than {limit} of this computer's memory and was stopped."
-    return TracerError("memory_limit", line, params={"limit_bytes": limit_bytes})
-
-
-def _default_memory_limit(child: TracerChild) -> int:
-    """Most of what is available now, the child's own memory included. Linux; elsewhere nothing is watched."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        available = next(int(line.split()[1]) * KIB for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError):
-        available = 0
-    return max(_MEMORY_FLOOR_BYTES, int(_MEMORY_SHARE * available) + (child.resident_bytes() or 0))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

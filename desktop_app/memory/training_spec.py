@@ -84,6 +84,11 @@ class TrainingSpec:
         return cls(**{**values, "frozen": tuple(frozen)})
 
 
+def shown_model(model: str) -> str:
+    """The model in a line for people: what the user wrote, or that it is one of ours."""
+    return "the model of this run" if model.startswith("entry:") else model
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import faulthandler
 import gc
-import importlib
 import io
 import os
 import platform
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.trace_errors import TracerError, UntraceableError
 from desktop_app.memory.tracing import wire
-from desktop_app.memory.training_spec import TrainingSpec
+from desktop_app.memory.training_spec import TrainingSpec, shown_model
 
 if TYPE_CHECKING:
     from desktop_app.memory.trace_data import Trace
@@ -49,17 +48,15 @@ def trace_spec(spec: TrainingSpec, card: CardSpec, *, rung: str | None = None) -
 
     Raises ``UntraceableError`` where an op needs data, and ``TracerError`` for what cannot be built.
     """
-    from desktop_app.memory.trace import trace_training
+    from desktop_app.memory.trace import trace
+    from desktop_app.memory.tracing.stage import open_stage
+    from desktop_app.memory.tracing.subject import build_subject
 
-    module, _, function = spec.model.removeprefix("entry:").partition(":")
-    subject = getattr(importlib.import_module(module), function)
-    assert rung in (None, "meta")
-
-    class Target:
-        def build(self) -> Any:
-            return subject(spec.arguments, None)
-
-    return trace_training(Target(), batch_size=spec.batch_size, card=card)
+    try:
+        stage = open_stage(card, rung=rung, attention=spec.attention)
+    except ValueError as error:
+        raise TracerError("bad_spec", f"{one_line(error, kind=False)}.") from None
+    return trace(build_subject(spec, stage), stage=stage, card=card, batch_size=spec.batch_size)
 
 
 def serve(jobs: int, answers: int, *, arguments: Sequence[str] = ()) -> None:
@@ -198,14 +195,15 @@ class _Limit:
 def explained(error: Exception, *, model: str) -> TracerError:
     """An error that nobody foresaw, as one line that says where it comes from."""
     if isinstance(error, MemoryError):
-        return TracerError("memory_limit", f"There is not enough memory to build {model}.")
+        return TracerError("memory_limit", f"There is not enough memory to build {shown_model(model)}.")
     user_file = model.split(":", 2)[1] if model.startswith("python:") else None
     if isinstance(error, SyntaxError) and error.filename is not None:
         where = f"{error.filename}:{error.lineno}"
         return TracerError("syntax_error", f"{where}: {error.msg}", params={"where": where})
     where = _where(error, user_file)
     kind = "failed" if user_file is None or not where else "bad_model"
-    return TracerError(kind, f"{where or model}: {one_line(error)}", params={"where": where or model})
+    place = where or shown_model(model)
+    return TracerError(kind, f"{place}: {one_line(error)}", params={"where": place})
 
 
 def _where(error: Exception, user_file: str | None) -> str:
@@ -224,10 +222,11 @@ def _same(name: str, wanted: Path) -> bool:
         return False
 
 
-def one_line(error: BaseException) -> str:
-    """Kind and first line of an error."""
+def one_line(error: BaseException, *, kind: bool = True) -> str:
+    """The first line of an error, after the name of its kind."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+    name = type(error).__name__
+    return name if not lines else f"{name}: {lines[0].strip()}" if kind else lines[0].strip()
 
 
 def _send(pipe: io.FileIO, message: Mapping[str, Any]) -> None:
