@@ -356,7 +356,12 @@ def _blocks_of(requests: Ints, settings: AllocatorSettings) -> Ints:
 def _is_plain(settings: AllocatorSettings) -> bool:
     """The rules of ``BulkHeap`` are all that these settings need."""
     collects = settings.garbage_collection_threshold > 0 and settings.per_process_memory_fraction is not None
-    return settings.max_split_size_bytes is None and not collects
+    return not (
+        settings.max_split_size_bytes is not None
+        or settings.expandable_segments
+        or settings.throw_on_cudamalloc_oom
+        or collects
+    )
 
 
 def _stretches(events: int, cuts: Collection[int]) -> Iterator[tuple[int, int]]:

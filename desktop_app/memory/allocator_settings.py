@@ -19,15 +19,14 @@ LARGE_ROUND_BYTES: Final = 2 * MIB  # kRoundLarge
 # c10/core/AllocatorConfig.cpp: power-of-two divisions are kept per interval, from 1 MiB to 64 GiB.
 DIVISION_INTERVALS: Final = 16
 
-_NOT_REPLAYED: Final = {
-    "expandable_segments": "expandable segments are not replayed yet",
-    "throw_on_cudamalloc_oom": "refusing before cudaMalloc is not replayed",
-    "graph_capture_record_stream_reuse": "graph capture is not replayed",
-}
-# Keys that change pinned memory, locking or handles, never the device's blocks.
+_VARIABLES: Final = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF")  # the first one set
+
+# Keys that change pinned memory, locking or handles, never the device's blocks; and one that only counts for blocks
+# that come back from other streams inside a graph's capture, of which no trace tells the order.
 _WITHOUT_EFFECT: Final = frozenset(
     {
         "expandable_segments_handle_type",
+        "graph_capture_record_stream_reuse",
         "pinned_free_catch_all",
         "pinned_max_cached_size_mb",
         "pinned_max_round_threshold_mb",
@@ -46,6 +45,7 @@ _WITHOUT_EFFECT: Final = frozenset(
 class AllocatorSettings:
     """``PYTORCH_ALLOC_CONF``; the defaults are torch's.
 
+    ``throw_on_cudamalloc_oom`` refuses what the memory fraction forbids without giving anything back first.
     ``max_split_size_bytes`` ``None`` is unlimited. ``roundup_power2_divisions`` is one number for all sizes, or a
     number per interval by its lower bound in MiB (1, 2, 4 … 32768; the first also covers what is smaller, the last
     what is larger); 0 and 1 are off. Raises ``ValueError`` where torch would.
@@ -57,6 +57,8 @@ class AllocatorSettings:
     roundup_power2_divisions: int | Mapping[int, int] = field(default=0, hash=False)
     large_segment_size_bytes: int = LARGE_SEGMENT_BYTES
     per_process_memory_fraction: float | None = None
+    expandable_segments: bool = False
+    throw_on_cudamalloc_oom: bool = False
 
     def __post_init__(self) -> None:
         large = self.large_segment_size_bytes
@@ -78,6 +80,18 @@ class AllocatorSettings:
         Raises ``ValueError`` naming the key that is unknown, malformed, or asks for what the replica does not replay.
         """
         return _parse(text)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> AllocatorSettings:
+        """What torch takes from these environment variables.
+
+        An older name wins over ``PYTORCH_ALLOC_CONF``, whatever the header of torch 2.13 says: a test asks the
+        installed torch. Raises ``ValueError`` as ``parse`` does.
+        """
+        for name in _VARIABLES:
+            if name in environment:
+                return _parse(environment[name])
+        return cls()
 
     def allowed_bytes(self, total_bytes: int | None) -> int | None:
         """What the memory fraction allows on a card of ``total_bytes`` (``setMemoryFraction``); ``None``: all of it.
@@ -175,9 +189,6 @@ def _parse(text: str) -> AllocatorSettings:
             values[field_name] = read(key, value)
         elif key == "backend":
             _require(value == "native", key, f"{value!r} is not replayed, only the native backend")
-        elif key in _NOT_REPLAYED:
-            _require(value in {"True", "False"}, key, f"must be True or False, not {value!r}")
-            _require(value == "False", key, _NOT_REPLAYED[key])
         else:
             _require(key in _WITHOUT_EFFECT, key, "is not a key of PYTORCH_ALLOC_CONF")
     rounding = values.get("max_non_split_rounding_bytes")
@@ -202,6 +213,11 @@ def _read_fraction(key: str, value: str) -> float:
         return float(value)
     except ValueError:
         raise ValueError(f"{key}: must be a number, not {value!r}") from None
+
+
+def _read_switch(key: str, value: str) -> bool:
+    _require(value in {"True", "False"}, key, f"must be True or False, not {value!r}")
+    return value == "True"
 
 
 def _read_threshold(key: str, value: str) -> float:
@@ -238,6 +254,8 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str, str], object]]]] = {
     "roundup_power2_divisions": ("roundup_power2_divisions", _read_divisions),
     "large_segment_size_mb": ("large_segment_size_bytes", _read_mib),
     "per_process_memory_fraction": ("per_process_memory_fraction", _read_fraction),
+    "expandable_segments": ("expandable_segments", _read_switch),
+    "throw_on_cudamalloc_oom": ("throw_on_cudamalloc_oom", _read_switch),
 }
 
 DEFAULT_SETTINGS: Final = AllocatorSettings()

@@ -35,6 +35,7 @@ class ReplicaOutOfMemoryError(MemoryError):
         limit_bytes: int | None,
         allowed_bytes: int | None = None,
         fraction_limited: bool = False,
+        private_pool_bytes: int = 0,
     ) -> None:
         super().__init__(
             f"no room for a segment of {segment_bytes} bytes: {reserved_bytes} are reserved, {live_bytes} of them live,"
@@ -47,6 +48,7 @@ class ReplicaOutOfMemoryError(MemoryError):
         self.limit_bytes = limit_bytes
         self.allowed_bytes = allowed_bytes
         self.fraction_limited = fraction_limited
+        self.private_pool_bytes = private_pool_bytes
 
 
 def format_oom_message(
@@ -60,24 +62,30 @@ def format_oom_message(
     process_bytes: int | None = None,
     other_processes: Mapping[int, int] | None = None,
     allowed_bytes: int | None = None,
+    private_pool_bytes: int = 0,
 ) -> str:
     """The text of ``torch.OutOfMemoryError`` as torch 2.13 writes it, sizes in bytes.
 
     ``segment_bytes`` is what was asked of the driver (``ReplicaOutOfMemoryError.segment_bytes``). ``free_bytes`` is
     what the driver has left, for any process; ``process_bytes`` what it books on this process, context included
     (``None``: NVML cannot say, and torch leaves the sentence out); ``other_processes`` maps pid to bytes.
-    ``allowed_bytes`` is given only when a memory fraction is set. Source: CUDACachingAllocator.cpp, ``malloc`` and
+    ``allowed_bytes`` is given only when a memory fraction is set; ``private_pool_bytes`` are the free blocks of private
+    pools, which torch counts as allocated. Source: CUDACachingAllocator.cpp, ``malloc`` and
     ``reportProcessMemoryInfo``.
     """
     if segment_bytes >= ONE_EXABYTE:
         return "CUDA out of memory. Tried to allocate more than 1EB memory."
     allowed = "" if allowed_bytes is None else f"{format_torch_size(allowed_bytes)} allowed; "
+    private = ""
+    if private_pool_bytes:
+        private = f"with {format_torch_size(private_pool_bytes)} allocated in private pools (e.g., CUDA Graphs), "
+    held_bytes = allocated_bytes + private_pool_bytes
     return (
         f"CUDA out of memory. Tried to allocate {format_torch_size(segment_bytes)}. GPU {gpu_index} has a total"
         f" capacity of {format_torch_size(total_bytes)} of which {format_torch_size(free_bytes)} is free. "
         f"{_processes(process_bytes, other_processes or {})}{allowed}"
-        f"Of the allocated memory {format_torch_size(allocated_bytes)} is allocated by PyTorch, and"
-        f" {format_torch_size(reserved_bytes - allocated_bytes)} is reserved by PyTorch but unallocated. {_ADVICE}"
+        f"Of the allocated memory {format_torch_size(held_bytes)} is allocated by PyTorch, {private}and"
+        f" {format_torch_size(reserved_bytes - held_bytes)} is reserved by PyTorch but unallocated. {_ADVICE}"
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,14 +17,17 @@ WAITING: Final = 2  # given back by its owner, still in use on another stream
 GONE: Final = 3  # a handle whose memory has been given back, or a segment returned to the driver
 EDGE: Final = 4  # the ring node that bounds a segment; never free, so nothing merges across it
 EMPTY: Final = 5  # the handle of a request for 0 bytes, for which torch makes no block
+HOLE: Final = 6  # addresses of an expandable segment without memory
 
-# A free block is found by size, then address. Both live in one integer, size above address: integers compare and
-# insert faster than pairs. Real addresses have 48 bits; FreshAddresses, which never uses one twice, needs more.
-ADDRESS_BITS: Final = 62
+# Of graphs and of torch.cuda.MemPool: MempoolId_t, where one of the two numbers is not 0. (0, 0) is the default pool.
+PoolId = tuple[int, int]
+DEFAULT_POOL: Final[PoolId] = (0, 0)
+
+_NEVER: Final = 1 << 64  # larger than any block
 
 
 class Block:
-    """A piece of one segment. As a handle only the first four attributes matter; the rest is the allocator's.
+    """A piece of one segment. As a handle only size, address and request matter; the rest is the allocator's.
 
     ``size_bytes`` is what counts as allocated: the rounded request plus a tail that was too small to split off.
     Blocks of a segment form a ring closed by one ``EDGE`` node, so that neighbours always exist.
@@ -39,21 +42,30 @@ class Block:
         "requested_bytes",
         "size_bytes",
         "state",
-        "stream",
-        "uses",
     )
 
-    def __init__(self, pool: FreePool, address: int, size_bytes: int, state: int = FREE) -> None:
+    freed_at: int  # look-ups in the large pools when it became free, for garbage collection; set when it does
+
+    def __init__(
+        self,
+        pool: FreePool,
+        address: int,
+        size_bytes: int,
+        state: int = FREE,
+        before: Block | None = None,
+        behind: Block | None = None,
+    ) -> None:
         self.address = address
         self.size_bytes = size_bytes
         self.requested_bytes = 0
-        self.stream = pool.stream
         self.pool = pool
         self.state = state
-        self.before = self
-        self.behind = self
-        self.uses: set[int] | None = None  # other streams that used it
-        self.freed_at = 0  # look-ups in the large pools when it became free, for garbage collection
+        self.before: Block = before or self
+        self.behind: Block = behind or self
+
+    @property
+    def stream(self) -> int:
+        return self.pool.stream
 
     def link(self, before: Block, behind: Block) -> None:
         """Stand between two neighbours of the ring."""
@@ -67,32 +79,67 @@ class Block:
 
 
 class FreePool:
-    """The free blocks of one kind (small or large) on one stream, ordered by size and then address."""
+    """The free blocks of one kind (small or large) on one stream of one memory pool, ordered by size and address.
 
-    __slots__ = ("blocks", "keys", "small", "split_above", "stream")
+    ``sizes`` and ``blocks`` are parallel. ``holes`` are the unmapped parts of its expandable segments, by address;
+    ``split_above`` and ``split_below`` say of which remainder and which request a block is cut (``should_split``).
+    """
 
-    def __init__(self, *, small: bool, stream: int) -> None:
-        self.small = small
-        self.stream = stream
-        # should_split in torch: at least 512 B must remain in the small pool, more than 1 MiB in the large one.
-        self.split_above = MIN_BLOCK_BYTES - 1 if small else SMALL_LIMIT_BYTES
-        self.keys: list[int] = []
-        self.blocks: dict[int, Block] = {}
+    __slots__ = ("blocks", "holes", "owner", "page_bytes", "sizes", "small", "split_above", "split_below", "stream")
+
+    def __init__(
+        self,
+        *,
+        small: bool,
+        stream: int,
+        owner: PoolId = DEFAULT_POOL,
+        page_bytes: int = 0,
+        splits: bool = True,
+        split_below: int = _NEVER,
+    ) -> None:
+        self.small: Final = small
+        self.stream: Final = stream
+        self.owner: Final = owner
+        self.page_bytes: Final = page_bytes  # 0: no expandable segments
+        self.split_above: Final = (
+            _NEVER if not splits else MIN_BLOCK_BYTES - 1 if small or page_bytes else SMALL_LIMIT_BYTES
+        )
+        self.split_below: Final = _NEVER if small or page_bytes else split_below
+        self.sizes: Final[list[int]] = []
+        self.blocks: Final[list[Block]] = []
+        self.holes: Final[list[Block]] = []
 
     def add(self, block: Block) -> None:
-        key = block.size_bytes << ADDRESS_BITS | block.address
-        insort(self.keys, key)
-        self.blocks[key] = block
+        sizes = self.sizes
+        size = block.size_bytes
+        index = bisect_left(sizes, size)
+        if index < len(sizes) and sizes[index] == size:
+            blocks = self.blocks
+            address = block.address
+            while index < len(sizes) and sizes[index] == size and blocks[index].address < address:
+                index += 1
+        sizes.insert(index, size)
+        self.blocks.insert(index, block)
 
     def remove(self, block: Block) -> None:
-        keys = self.keys
-        key = block.size_bytes << ADDRESS_BITS | block.address
-        del keys[bisect_left(keys, key)]
-        del self.blocks[key]
+        """The block, under the size that it was added with."""
+        index = self.blocks.index(block, bisect_left(self.sizes, block.size_bytes))
+        del self.sizes[index], self.blocks[index]
+
+    def shrink(self, index: int, size: int) -> None:
+        """The block at ``index`` has been cut down to ``size``, and lies higher than before."""
+        sizes = self.sizes
+        block = self.blocks[index]
+        block.size_bytes = size
+        if not index or sizes[index - 1] < size:
+            sizes[index] = size
+        else:
+            del sizes[index], self.blocks[index]
+            self.add(block)
 
     def whole_blocks(self) -> list[Block]:
         """Free blocks that are a segment of their own, smallest first, then lowest."""
-        return [block for key in self.keys if (block := self.blocks[key]).before is block.behind]
+        return [block for block in self.blocks if block.before is block.behind]
 
 
 # Neighbour of every dead handle: one that its owner keeps must not keep a ring alive.
@@ -111,23 +158,69 @@ class BlockView:
 
 @dataclass(frozen=True, slots=True)
 class SegmentView:
-    """One segment, with its blocks in order of address and without gaps."""
+    """One segment, with its blocks in order of address and without gaps.
+
+    Of an expandable segment it is one run of mapped pages, as in ``torch.cuda.memory_snapshot``. ``pool`` is the
+    private pool that owns it.
+    """
 
     address: int
     size_bytes: int
     stream: int
     small: bool
     blocks: tuple[BlockView, ...]
+    pool: PoolId = DEFAULT_POOL
+    expandable: bool = False
 
 
-def view_segment(edge: Block) -> SegmentView:
-    """What lies between the two sides of an ``EDGE`` node."""
+def view_segments(edge: Block) -> Iterator[SegmentView]:
+    """What lies between the two sides of an ``EDGE`` node: one segment, or the mapped runs of an expandable one."""
+    pool = edge.pool
     blocks: list[BlockView] = []
     block = edge.behind
-    while block is not edge:
-        blocks.append(BlockView(block.address, block.size_bytes, block.requested_bytes, block.state))
+    while True:
+        if block.state in {EDGE, HOLE}:
+            if blocks:
+                yield SegmentView(
+                    blocks[0].address,
+                    sum(view.size_bytes for view in blocks),
+                    pool.stream,
+                    pool.small,
+                    tuple(blocks),
+                    pool.owner,
+                    expandable=pool.page_bytes > 0,
+                )
+            if block is edge:
+                return
+            blocks = []
+        else:
+            blocks.append(BlockView(block.address, block.size_bytes, block.requested_bytes, block.state))
         block = block.behind
-    return SegmentView(edge.address, edge.size_bytes, edge.stream, edge.pool.small, tuple(blocks))
+
+
+class PoolGroup:
+    """The pools of one owner by stream: the default ones, or a private pool of a graph or ``torch.cuda.MemPool``.
+
+    ``uses`` counts the graphs and regions that hold a private pool; without any, its idle memory can be given back.
+    ``splits`` and ``serves_on_oom`` are what ``MemPool`` can be told.
+    """
+
+    def __init__(self, owner: PoolId, *, splits: bool = True, serves_on_oom: bool = False) -> None:
+        self.owner: Final = owner
+        self.splits: Final = splits
+        self.serves_on_oom: Final = serves_on_oom
+        self.uses = 0
+        self.small: Final[dict[int, FreePool]] = {}
+        self.large: Final[dict[int, FreePool]] = {}
+
+    @property
+    def returnable(self) -> bool:
+        return self.owner == DEFAULT_POOL or not self.uses
+
+    def pools(self) -> Iterator[FreePool]:
+        """Large before small, by stream: the order in which they are given back."""
+        for pools in (self.large, self.small):
+            yield from (pools[stream] for stream in sorted(pools))
 
 
 class SegmentStore:
@@ -139,14 +232,14 @@ class SegmentStore:
         self.requested_bytes = 0  # as asked for, before rounding; waiting blocks count
         self.reserved_bytes = 0
         self.reserved_peak_bytes = 0
-        self.returnable_bytes = 0  # in wholly free segments
         self._addresses: Final = addresses
         self._edges: Final[dict[int, Block]] = {}
-        self._small_pools: Final[dict[int, FreePool]] = {}
-        self._large_pools: Final[dict[int, FreePool]] = {}
+        self._groups: Final[dict[PoolId, PoolGroup]] = {DEFAULT_POOL: PoolGroup(DEFAULT_POOL)}
+        self._whole_bytes = 0  # in wholly free segments, whoever owns them
         self._large_lookups = 0
         self._waiting: list[Block] = []
         self._waiting_bytes = 0
+        self._uses: Final[dict[Block, set[int]]] = {}  # other streams that use a live block
 
     @property
     def active_bytes(self) -> int:
@@ -154,57 +247,25 @@ class SegmentStore:
         return self.live_bytes + self._waiting_bytes
 
     @property
-    def idle_split_bytes(self) -> int:
-        """``inactive_split_bytes`` of torch: free, but in segments that are partly in use."""
-        return self.reserved_bytes - self.active_bytes - self.returnable_bytes
-
-    @property
     def segment_count(self) -> int:
         return len(self._edges)
 
     def segments(self) -> tuple[SegmentView, ...]:
         """Every segment with its blocks, by address: ``torch.cuda.memory_snapshot``."""
-        return tuple(view_segment(self._edges[address]) for address in sorted(self._edges))
+        return tuple(view for address in sorted(self._edges) for view in view_segments(self._edges[address]))
 
-    def adopt(self, segments: Iterable[SegmentView]) -> dict[int, Block]:
-        """Take over segments that are there already, as in a snapshot; gives the blocks in use, by address.
+    def private_idle_bytes(self) -> int:
+        """Free blocks of private pools: what torch's out-of-memory message calls allocated in private pools."""
+        private = (group for owner, group in self._groups.items() if owner != DEFAULT_POOL)
+        return sum(sum(pool.sizes) for group in private for pool in group.pools())
 
-        The address source is not asked: it must know of these segments. Raises ``ValueError`` when the blocks of a
-        segment do not fill it.
-        """
-        blocks: dict[int, Block] = {}
-        for view in segments:
-            if sum(piece.size_bytes for piece in view.blocks) != view.size_bytes:
-                raise ValueError(f"the blocks do not fill the segment at {view.address:#x}")
-            edge = self._open_segment(self._pool(view.stream, small=view.small), view.address, view.size_bytes)
-            for piece in view.blocks:
-                block = Block(edge.pool, piece.address, piece.size_bytes, piece.state)
-                block.link(edge.before, edge)
-                if piece.state == FREE:
-                    edge.pool.add(block)
-                else:
-                    blocks[piece.address] = block
-                    self._count_adopted(block, piece.requested_bytes)
-            if edge.behind.behind is edge and not edge.behind.state:
-                self.returnable_bytes += view.size_bytes
-        self.live_peak_bytes = max(self.live_peak_bytes, self.live_bytes)
-        return blocks
-
-    def _pool(self, stream: int, *, small: bool) -> FreePool:
-        pools = self._small_pools if small else self._large_pools
-        if stream not in pools:
-            pools[stream] = FreePool(small=small, stream=stream)
-        return pools[stream]
-
-    def _whole_blocks(self, pools: dict[int, FreePool]) -> list[Block]:
-        """Free blocks that are a segment of their own, by stream, size and address."""
-        return [block for stream in sorted(pools) for block in pools[stream].whole_blocks()]
+    def _reserve(self, size_bytes: int) -> None:
+        self.reserved_bytes += size_bytes
+        self.reserved_peak_bytes = max(self.reserved_peak_bytes, self.reserved_bytes)
 
     def _open_segment(self, pool: FreePool, address: int, size_bytes: int) -> Block:
         edge = Block(pool, address, size_bytes, EDGE)
         self._edges[address] = edge
-        self.reserved_bytes += size_bytes
-        self.reserved_peak_bytes = max(self.reserved_peak_bytes, self.reserved_bytes)
         return edge
 
     def _release(self, block: Block) -> None:
@@ -215,23 +276,12 @@ class SegmentStore:
         del self._edges[block.address]
         block.state = GONE
         self.reserved_bytes -= block.size_bytes
-        self.returnable_bytes -= block.size_bytes
+        self._whole_bytes -= block.size_bytes
         self._addresses.release(block.address, block.size_bytes)
-
-    def _split(self, block: Block, size: int) -> Block:
-        """Cut ``size`` bytes off the front of ``block``; the rest goes to the pool."""
-        front = Block(block.pool, block.address, size)
-        front.link(block.before, block)
-        block.address += size
-        block.size_bytes -= size
-        block.pool.add(block)
-        return front
 
     def _recycle(self, block: Block) -> None:
         """``free_block``: merge with free neighbours; the result goes to the pool, never under the same handle."""
         pool = block.pool
-        address = block.address
-        size = block.size_bytes
         before = block.before
         behind = block.behind
         self.requested_bytes -= block.requested_bytes
@@ -241,38 +291,47 @@ class SegmentStore:
         if not before.state:
             merged = before
             pool.remove(merged)
-            address = merged.address
-            size += merged.size_bytes
+            merged.size_bytes += block.size_bytes
             before = merged.before
             if not behind.state:
                 pool.remove(behind)
-                size += behind.size_bytes
+                merged.size_bytes += behind.size_bytes
                 behind = behind.behind
-            merged.size_bytes = size
+                merged.behind = behind
+                behind.before = merged
+            else:
+                merged.behind = behind
+                behind.before = merged
         elif not behind.state:
             merged = behind
             pool.remove(merged)
-            size += merged.size_bytes
+            merged.size_bytes += block.size_bytes
+            merged.address = block.address
             behind = merged.behind
-            merged.address = address
-            merged.size_bytes = size
+            merged.before = before
+            before.behind = merged
         else:
-            merged = Block(pool, address, size)
-        merged.before = before
-        merged.behind = behind
-        before.behind = behind.before = merged
+            merged = Block(pool, block.address, block.size_bytes, FREE, before, behind)
+            before.behind = behind.before = merged
         merged.freed_at = self._large_lookups
-        key = size << ADDRESS_BITS | address
-        insort(pool.keys, key)
-        pool.blocks[key] = merged
+        pool.add(merged)
         if before is behind:
-            self.returnable_bytes += size
+            self._whole_bytes += merged.size_bytes
 
-    def _count_adopted(self, block: Block, requested_bytes: int) -> None:
-        block.requested_bytes = requested_bytes
-        self.requested_bytes += requested_bytes
-        if block.state == WAITING:
-            self._waiting_bytes += block.size_bytes
-            self._waiting.append(block)
-        else:
-            self.live_bytes += block.size_bytes
+    def _fill(self, pool: FreePool, pieces: Iterable[BlockView], *, before: Block) -> Iterator[Block]:
+        """Blocks that were there already, ahead of a node of their ring; gives those in use."""
+        for piece in pieces:
+            block = Block(pool, piece.address, piece.size_bytes, piece.state)
+            block.link(before.before, before)
+            block.freed_at = self._large_lookups
+            if piece.state == FREE:
+                pool.add(block)
+                continue
+            block.requested_bytes = piece.requested_bytes
+            self.requested_bytes += piece.requested_bytes
+            if piece.state == WAITING:
+                self._waiting_bytes += block.size_bytes
+                self._waiting.append(block)
+            else:
+                self.live_bytes += block.size_bytes
+            yield block

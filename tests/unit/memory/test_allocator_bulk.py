@@ -25,6 +25,8 @@ configurations = st.builds(
     roundup_power2_divisions=st.sampled_from([0, 0, 4, 8]),
     large_segment_size_bytes=st.sampled_from([20 * MIB, 20 * MIB, 24 * MIB]),
     per_process_memory_fraction=st.sampled_from([None, None, 0.5]),
+    expandable_segments=st.sampled_from([False, True]),
+    throw_on_cudamalloc_oom=st.sampled_from([False, False, False, True]),
 )
 
 

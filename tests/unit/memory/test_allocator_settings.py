@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -38,6 +39,34 @@ def test_every_key_is_read() -> None:
     )
 
 
+def test_switches_are_read() -> None:
+    settings = AllocatorSettings.parse("expandable_segments:True,throw_on_cudamalloc_oom:True")
+    assert settings == AllocatorSettings(expandable_segments=True, throw_on_cudamalloc_oom=True)
+    assert AllocatorSettings.parse("expandable_segments:False") == AllocatorSettings()
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTORCH_ALLOC_CONF": "roundup_power2_divisions:2", "PYTORCH_CUDA_ALLOC_CONF": "roundup_power2_divisions:4"},
+        {"PYTORCH_ALLOC_CONF": "roundup_power2_divisions:2", "PYTORCH_HIP_ALLOC_CONF": "roundup_power2_divisions:8"},
+    ],
+    ids=["new and older", "new and hip"],
+)
+def test_the_environment_is_read_as_the_installed_torch_reads_it(environment: dict[str, str]) -> None:
+    others = {name: value for name, value in os.environ.items() if "ALLOC_CONF" not in name}
+    text = "import torch; print(torch._C._accelerator_getAllocatorSettings())"
+    found = subprocess.check_output([sys.executable, "-W", "ignore", "-c", text], env=others | environment, text=True)
+    assert AllocatorSettings.from_environment(environment) == AllocatorSettings.parse(found.strip())
+
+
+def test_one_variable_is_enough() -> None:
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"):
+        environment = {name: "expandable_segments:True", "PATH": "max_split_size_mb:64"}
+        assert AllocatorSettings.from_environment(environment) == AllocatorSettings(expandable_segments=True)
+    assert AllocatorSettings.from_environment({}) == AllocatorSettings()
+
+
 def test_keys_that_do_not_touch_blocks_are_accepted() -> None:
     text = "backend:native,expandable_segments:False,pinned_use_background_threads:True,max_split_size_mb:-1"
     assert AllocatorSettings.parse(text) == AllocatorSettings()
@@ -63,9 +92,8 @@ def test_keys_that_do_not_touch_blocks_are_accepted() -> None:
         ("roundup_power2_divisions:[100:8]", "roundup_power2_divisions"),
         ("roundup_power2_divisions:[64]", "roundup_power2_divisions"),
         ("roundup_power2_divisions:[64:8", "roundup_power2_divisions"),
-        ("expandable_segments:True", "expandable_segments"),
         ("expandable_segments:yes", "expandable_segments"),
-        ("throw_on_cudamalloc_oom:True", "throw_on_cudamalloc_oom"),
+        ("throw_on_cudamalloc_oom:1", "throw_on_cudamalloc_oom"),
         ("backend:cudaMallocAsync", "backend"),
     ],
 )

@@ -81,3 +81,28 @@ def test_the_error_of_the_replica_gives_the_numbers() -> None:
     )
     assert "Tried to allocate 20.00 MiB." in message
     assert "90.00 MiB is allocated by PyTorch, and 0 bytes is reserved" in message
+
+
+def test_free_blocks_of_private_pools_count_as_allocated() -> None:
+    # malloc in CUDACachingAllocator.cpp: what is idle in graph pools is added to allocated and taken from the rest.
+    allocator = CachingAllocator(limit_bytes=100 * MIB)
+    allocator.begin_capture((1, 0))
+    allocator.free(allocator.allocate(40 * MIB))
+    allocator.end_capture()
+    allocator.allocate(50 * MIB)
+    with pytest.raises(ReplicaOutOfMemoryError) as caught:
+        allocator.allocate(30 * MIB)
+    error = caught.value
+    assert (error.live_bytes, error.reserved_bytes, error.private_pool_bytes) == (50 * MIB, 90 * MIB, 40 * MIB)
+    message = format_oom_message(
+        error.segment_bytes,
+        total_bytes=400 * MIB,
+        free_bytes=10 * MIB,
+        allocated_bytes=error.live_bytes,
+        reserved_bytes=error.reserved_bytes,
+        private_pool_bytes=error.private_pool_bytes,
+    )
+    assert (
+        "Of the allocated memory 90.00 MiB is allocated by PyTorch, with 40.00 MiB allocated in private pools (e.g., "
+        "CUDA Graphs), and 0 bytes is reserved by PyTorch but unallocated."
+    ) in message

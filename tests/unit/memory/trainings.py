@@ -17,7 +17,8 @@ from desktop_app.memory.cuda_autocast import cuda_lowering
 from desktop_app.memory.lowering import Lowering
 from desktop_app.memory.overheads import CardSpec
 from desktop_app.memory.storage_tracker import StorageTracker
-from desktop_app.memory.trace import TraceSubject, _Recorder
+from desktop_app.memory.trace import TraceSubject
+from desktop_app.memory.trace_recorder import TraceRecorder
 
 HUGE = CardSpec("huge", 1024 * GIB, 1024 * GIB, "Turing", (7, 5), 22)
 SIDE = 16
@@ -89,7 +90,7 @@ class Recording:
     """Writes down the events of a real run, for comparing them one by one with a trace."""
 
     def __init__(self, card: CardSpec = HUGE) -> None:
-        self.recorder = _Recorder()
+        self.recorder = TraceRecorder()
         self.tracker = StorageTracker(self.recorder, lowering=Lowering(card))
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
