@@ -1,7 +1,8 @@
 """Storages whose place on a CUDA card shows only with the op or the death that comes next.
 
-A dropout mask has one byte per element on CUDA and a float here. The sum of two gradients is taken in place there;
-under a dispatch mode autograd adds out of place and drops the first of the two at once.
+A dropout mask has one byte per element on CUDA and a float here. The sum of two gradients is taken in place there,
+and so is what backward scatters into zeros; under a dispatch mode autograd works out of place and drops the first
+operand at once.
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ from desktop_app.core.steps import Category, Phase
 
 MASK_MAKER: Final = "empty_like"
 SUM_MAKER: Final = "add"
-# The first sum of two of its results takes a buffer of its own: 112 of 112 in recorded training steps.
-_PRODUCT: Final = "bmm"
+# FunctionsManual.cpp writes these out of place as soon as a tensor may be a subclass, which a dispatch mode counts as.
+SCATTERERS: Final = frozenset({"scatter", "scatter_add", "index_put", "index_add", "masked_fill", "index_fill"})
 
 
 class StorageRef(weakref.ref):  # type: ignore[type-arg]
     """One booked storage. ``handle`` is ``None`` without memory: of size 0, or while its booking waits."""
 
-    __slots__ = ("category", "drawn", "handle", "key", "op", "partner", "size_bytes")
+    __slots__ = ("category", "drawn", "extras", "handle", "key", "module", "op", "partner", "size_bytes")
 
     category: Category
+    extras: tuple[Any, ...]  # handles of what lives and dies with it
     handle: Any
     key: int
+    module: str
     op: str
     size_bytes: int
     partner: StorageRef | None  # whose memory a sum takes over if it dies at once
@@ -60,14 +63,23 @@ def dropout_step(func: Any, args: Any, mask: StorageRef) -> DropoutStep:
 
 
 def summed_in_place(args: Any, output: torch.Tensor, refs: Mapping[int, StorageRef]) -> StorageRef | None:
-    """The first operand of a gradient sum, if CUDA would add into it once nobody else holds it."""
+    """The first operand of a gradient sum, if CUDA would add into it once nobody else holds it.
+
+    Autograd does not add into a view, whose base holds the storage too (input_buffer.cpp: can_accumulate_inplace): so
+    the first sum of the gradients of two products, which come reshaped, takes a buffer of its own.
+    """
     first, second = args[0], args[1]
     if not isinstance(second, torch.Tensor) or first.shape != second.shape or first.dtype != second.dtype:
         return None
-    ref, other = (refs.get(tensor.untyped_storage()._cdata) for tensor in (first, second))  # noqa: SLF001
+    return None if first._is_view() else written_in_place(first, output, refs)  # noqa: SLF001
+
+
+def written_in_place(first: torch.Tensor, output: torch.Tensor, refs: Mapping[int, StorageRef]) -> StorageRef | None:
+    """The booked storage of a first operand that an op may write into: as large as the result."""
+    ref = refs.get(first.untyped_storage()._cdata)  # noqa: SLF001
     if ref is None or ref.handle is None or ref.size_bytes != output.untyped_storage().nbytes():
         return None
-    return None if ref.op == _PRODUCT and other is not None and other.op == _PRODUCT else ref
+    return ref
 
 
 def _is(value: Any, ref: StorageRef) -> bool:

@@ -17,6 +17,7 @@ WARP: Final = 32
 VECTOR: Final = 4  # input_vec_size and the largest output vector
 SUM_BYTES: Final = 4  # accumulator of fp32 and 16-bit sums and norms
 INDEXED_BYTES: Final = 16  # accumulator of max and min with their index
+WELFORD_BYTES: Final = 16  # WelfordData of fp32: mean, squares, count as int32 and as float
 _SPLIT_FROM: Final = 256  # below this many values per thread no further split
 _VALUES_FOR_BLOCK: Final = 16
 
@@ -58,7 +59,7 @@ def _staging(
             outputs *= dim.size
     if inputs < _SPLIT_FROM or outputs == 0:
         return 0, 0
-    fast = not any(not dim.reduced for dim in dims) or _smallest(dims, reduced=True) < _smallest(dims, reduced=False)
+    fast = all(dim.reduced for dim in dims) or (_first(dims, reduced=True).stride < _first(dims, reduced=False).stride)
     vector = 1 if fast else _output_vector(dims)
     width, height = _block(inputs, outputs, fast=fast, vector=vector, flat=len(dims) == 1 and dims[0].stride == 1)
     step_in, step_out = (width, 1) if fast else (1, width)
@@ -75,32 +76,35 @@ def _staging(
 
 
 def _coalesce(sizes: tuple[int, ...], strides: tuple[int, ...], reduced: frozenset[int]) -> list[_Dim]:
-    """Dimensions by stride, smallest first, neighbours of one kind merged where memory is contiguous."""
-    dims = sorted(
-        (
-            _Dim(size, stride, index in reduced)
-            for index, (size, stride) in enumerate(zip(sizes, strides, strict=True))
-            if size != 1
-        ),
-        key=lambda dim: dim.stride,
-    )
+    """Dimensions as TensorIterator orders them, neighbours of one kind merged where memory is contiguous.
+
+    Reduced dimensions first, by stride; kept ones by their stride in the result, which is contiguous.
+    """
+    dims = [_Dim(sizes[index], strides[index], index in reduced) for index in reversed(range(len(sizes)))]
+    dims = [dim for dim in dims if dim.size != 1]
+    inner = sorted((dim for dim in dims if dim.reduced), key=lambda dim: dim.stride)
+    return _merged(inner) + _merged([dim for dim in dims if not dim.reduced])
+
+
+def _merged(dims: list[_Dim]) -> list[_Dim]:
     merged: list[_Dim] = []
     for dim in dims:
         last = merged[-1] if merged else None
-        if last is not None and last.reduced == dim.reduced and last.stride * last.size == dim.stride:
+        if last is not None and last.stride * last.size == dim.stride:
             merged[-1] = _Dim(last.size * dim.size, last.stride, last.reduced)
         else:
             merged.append(dim)
     return merged
 
 
-def _smallest(dims: list[_Dim], *, reduced: bool) -> int:
-    return min(dim.stride for dim in dims if dim.reduced == reduced)
+def _first(dims: list[_Dim], *, reduced: bool) -> _Dim:
+    """The innermost of the reduced or of the kept dimensions."""
+    return next(dim for dim in dims if dim.reduced == reduced)
 
 
 def _output_vector(dims: list[_Dim]) -> int:
     """Outputs that one thread takes: only where the kept dimension is contiguous and everything divides."""
-    kept = min((dim for dim in dims if not dim.reduced), key=lambda dim: dim.stride)
+    kept = _first(dims, reduced=False)
     if kept.stride != 1:
         return 1
     for vector in (VECTOR, VECTOR // 2):

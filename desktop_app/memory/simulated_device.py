@@ -12,8 +12,9 @@ import torch
 from desktop_app.core.load import CardLoad
 from desktop_app.core.steps import Category, MemoryStats, Phase
 from desktop_app.memory.allocator import Block, CachingAllocator, ReplicaOutOfMemoryError
+from desktop_app.memory.convolutions import ConvolutionCall
 from desktop_app.memory.cuda_autocast import cuda_lowering
-from desktop_app.memory.lowering import Lowering, Transient
+from desktop_app.memory.lowering import Lowering
 from desktop_app.memory.oom_message import format_oom_message
 from desktop_app.memory.overheads import CardSpec, ContextPrior
 from desktop_app.memory.storage_tracker import StorageTracker
@@ -43,7 +44,15 @@ class _CardLedger:
         self.others_bytes = others_bytes
         self.allocator.limit_bytes = max(0, self._card.capacity_bytes - self._outside_bytes - others_bytes)
 
-    def allocate(self, size_bytes: int, *, category: Category, op: str) -> Block:  # noqa: ARG002 - the trace wants op
+    def allocate(
+        self,
+        size_bytes: int,
+        *,
+        category: Category,
+        op: str,  # noqa: ARG002 - the trace wants to know, as with what follows
+        module: str = "",  # noqa: ARG002
+        convolution: ConvolutionCall | None = None,  # noqa: ARG002
+    ) -> Block:
         refusal: ReplicaOutOfMemoryError | None = None
         try:
             block = self.allocator.allocate(size_bytes)
@@ -65,22 +74,10 @@ class _CardLedger:
         self._counts[self._owners.pop(handle)] -= handle.size_bytes
         self.allocator.free(handle)
 
-    def move(self, handle: Block, *, category: Category) -> None:
+    def move(self, handle: Block, *, category: Category, module: str | None = None) -> None:  # noqa: ARG002
         self._counts[self._owners[handle]] -= handle.size_bytes
         self._owners[handle] = index = _INDEX[category]
         self._counts[index] += handle.size_bytes
-
-    def borrow(self, transient: Transient, *, category: Category) -> None:
-        blocks: list[Block] = []
-        try:
-            for size_bytes in transient.sizes_bytes:
-                blocks.append(self.allocate(size_bytes, category=category, op=transient.op))  # noqa: PERF401 - may raise midway
-        except torch.OutOfMemoryError:
-            if not transient.optional:
-                raise
-        finally:
-            for block in blocks:
-                self.free(block)
 
     def reset_peaks(self) -> None:
         self.allocator.reset_peaks()

@@ -1,7 +1,7 @@
 """Sees every storage of a training come and go, on the CPU for the simulated card and on meta tensors for the trace.
 
 A dispatch mode books what each op makes; a weak reference to the storage books its end, so views, in-place ops,
-aliases and what autograd keeps are right without a rule. Not seen: ``UntypedStorage.resize_`` called directly.
+aliases and what autograd keeps are right without a rule.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -17,16 +16,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from desktop_app.core.steps import Category, Phase
+from desktop_app.memory.convolutions import ConvolutionCall
 from desktop_app.memory.deferred_bookings import (
     MASK_MAKER,
+    SUM_MAKER,
     DropoutStep,
     StorageRef,
     dropout_step,
     may_be_mask,
     summed_in_place,
+    written_in_place,
 )
-from desktop_app.memory.lowering import CUBLAS_OP, Kind, Lowering, OpRule, Transient, kept_outputs, learn_rule
-from desktop_app.memory.tensor_sources import moved_tensors, state_size, state_tensors, tensors_in
+from desktop_app.memory.kernels_plan import Give, Keep, Make, Plan, Take
+from desktop_app.memory.lowering import CUBLAS_OP, Kind, Lowering, OpRule, kept_outputs, learn_rule
+from desktop_app.memory.module_owners import ModuleOwners
+from desktop_app.memory.tensor_sources import moved_tensors, state_of, state_size, state_tensors, tensors_in
 
 # A storage's owner when an op made it, by the phase it was made in; gradients and optimizer state are told apart later.
 _PHASE_CATEGORY: Final = {
@@ -43,29 +47,39 @@ _PHASE_CATEGORY: Final = {
 class Ledger(Protocol):
     """Where storages get their memory: the allocator replica, or the list of events of a trace."""
 
-    def allocate(self, size_bytes: int, *, category: Category, op: str) -> Any:
-        """A handle; raises what a full card raises."""
+    def allocate(
+        self,
+        size_bytes: int,
+        *,
+        category: Category,
+        op: str,
+        module: str = "",
+        convolution: ConvolutionCall | None = None,
+    ) -> Any:
+        """A handle; raises what a full card raises. ``convolution``: whose workspace this is; it may have 0 bytes."""
 
     def free(self, handle: Any) -> None: ...
 
-    def move(self, handle: Any, *, category: Category) -> None:
+    def move(self, handle: Any, *, category: Category, module: str | None = None) -> None:
         """The memory belongs to another owner from now on."""
-
-    def borrow(self, transient: Transient, *, category: Category) -> None:
-        """Allocate and free at once, what lives only inside an op."""
 
 
 class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Books every storage that ops make while it is active, for one thread at a time.
 
     Entered with ``with``; may be entered again and again. Only storages on ``device_type`` are booked. Whatever the
-    ledger raises comes out of the op. Runs in: trainer thread, or the thread that estimates.
+    ledger raises comes out of the op. ``by_module`` names the module that made each, for a tenth of a trace's time.
+    Runs in: trainer thread, or the thread that estimates.
     """
 
-    def __init__(self, ledger: Ledger, *, lowering: Lowering, device_type: str = "cpu") -> None:
+    def __init__(
+        self, ledger: Ledger, *, lowering: Lowering, device_type: str = "cpu", by_module: bool = False
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.phase = Phase.FORWARD
-        self._ledger: Final = ledger
+        self.ledger = ledger
+        self._phase = Phase.FORWARD
+        self._by_module: Final = by_module
+        self._modules: ModuleOwners | None = None
         self._lowering: Final = lowering
         self._device_type: Final = device_type
         self._one_device: Final = device_type == "cpu"
@@ -79,6 +93,17 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._owner = threading.get_ident()
         self._hooks: list[Any] = []
         self._optimizers: list[tuple[weakref.ref[Any], int]] = []
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the training; ops are booked as made in it."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, phase: Phase) -> None:
+        if self._modules is not None and phase is Phase.FORWARD and self._phase is not Phase.FORWARD:
+            self._modules.begin_forward()
+        self._phase = phase
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -108,6 +133,10 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         rule = self._rules.get(func)
         if rule is None:
             rule = self._rules[func] = learn_rule(func)
+        if rule.composite:
+            out = self._call_parts(func, args, kwargs)
+            if out is not NotImplemented:
+                return out
         out = self._call(func, rule, args, kwargs)
         if rule.plain and isinstance(out, torch.Tensor):
             self._book_output(rule, args, kwargs, out)
@@ -118,7 +147,15 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _call(self, func: Any, rule: OpRule, args: Any, kwargs: Any) -> Any:  # noqa: ARG002 - the trace looks at rule
         return func(*args, **kwargs) if kwargs else func(*args)
 
-    def place(self, tensor: torch.Tensor, *, category: Category, op: str) -> bool:
+    def _call_parts(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Under inference_mode an op made of others comes as one: call those instead, each through this mode."""
+        super().__enter__()  # type: ignore[no-untyped-call]
+        try:
+            return func.decompose(*args, **(kwargs or {}))
+        finally:
+            super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
+
+    def place(self, tensor: torch.Tensor, *, category: Category, op: str, module: str = "") -> bool:
         """Book the storage of a tensor that no tracked op made; ``False`` when it is booked already."""
         self._owner = threading.get_ident()
         self.settle_frees()
@@ -127,19 +164,32 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         storage = tensor.untyped_storage()
         if storage._cdata in self._refs or not storage.nbytes():  # noqa: SLF001
             return False
-        self._allocate(self._new_ref(storage, storage.nbytes(), category, op))
+        self._allocate(self._new_ref(storage, storage.nbytes(), category, op, module))
         return True
 
     def track_model(self, model: torch.nn.Module) -> None:
         """Book parameters and buffers in the order of ``model.to(device)``, and watch for gradients."""
+        if self._by_module:
+            self.watch_modules(model)
         for tensor in moved_tensors(model):
-            self.place(tensor, category=Category.PARAMETERS, op="to")
+            self.place(tensor, category=Category.PARAMETERS, op="to", module=self._owner_of(tensor))
         for parameter in model.parameters():
             if parameter.requires_grad:
                 hook = parameter.register_post_accumulate_grad_hook(self._on_gradient)  # type: ignore[no-untyped-call]
                 self._hooks.append(hook)
             if parameter.grad is not None:
                 self.place(parameter.grad, category=Category.GRADIENTS, op="to")
+
+    def watch_modules(self, model: torch.nn.Module) -> None:
+        """From now on say which module of this model makes a storage, by hooks on it."""
+        self.leave_modules()
+        self._modules = ModuleOwners(model)
+
+    def leave_modules(self) -> None:
+        """Take those hooks off again."""
+        if self._modules is not None:
+            self._modules.close()
+            self._modules = None
 
     def track_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Book the state that is there, as after a resume; what comes is sorted by ``sort_state``."""
@@ -154,8 +204,8 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if optimizer is None or (size := state_size(optimizer)) == known:
                 continue
             self._optimizers[index] = (reference, size)
-            for tensor in state_tensors(optimizer):
-                self._move(tensor, Category.OPTIMIZER_STATE)
+            for parameter, tensor in state_of(optimizer):
+                self._move(tensor, Category.OPTIMIZER_STATE, parameter)
 
     def settle_frees(self) -> None:
         """Book the deaths that could not be booked when they happened. For the thread that trains."""
@@ -167,6 +217,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
+        self.leave_modules()
         self._optimizers.clear()
         self._refs.clear()
         self._waiting.clear()
@@ -175,30 +226,73 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _book(self, rule: OpRule, args: Any, kwargs: Any, out: Any) -> None:
         """Book outputs and what lives inside the op, in the order of the CUDA kernels."""
         outputs = kept_outputs(rule, args, out)
-        inside = self._lowering.transients(rule.name, args, kwargs, outputs) if rule.workspace else ()
-        for index, output in enumerate(outputs):
-            if isinstance(output, torch.Tensor) and rule.kind is not Kind.VIEW:
-                self._book_output(rule, args, kwargs, output)
-            for transient in inside[index] if index < len(inside) else ():
-                if transient.sizes_bytes:
-                    self._at_work(self._ledger.borrow, transient, category=Category.WORKSPACE)
+        plan = self._lowering.plan(rule, args, kwargs, outputs) if rule.planner is not None else None
+        if plan is not None:
+            self._follow(plan, rule, args, kwargs, outputs)
+        elif rule.kind is not Kind.VIEW:
+            for output in outputs:
+                if isinstance(output, torch.Tensor):
+                    self._book_output(rule, args, kwargs, output)
         if rule.cublas:
             self._book_cublas()
 
-    def _book_output(self, rule: OpRule, args: Any, kwargs: Any, output: torch.Tensor) -> None:
+    def _follow(self, plan: Plan, rule: OpRule, args: Any, kwargs: Any, outputs: Any) -> None:
+        """Step by step through what a kernel does; what it has taken ends with it, also when there is no room."""
+        taken: list[Any] = []
+        try:
+            for step in plan:
+                if isinstance(step, Take):
+                    taken.append(self._take(step))
+                elif isinstance(step, Give):
+                    handle, taken[step.take] = taken[step.take], None
+                    self._give(handle)
+                elif isinstance(step, Make):
+                    output = outputs[step.output] if step.output < len(outputs) else None
+                    if isinstance(output, torch.Tensor):
+                        self._book_output(rule, args, kwargs, output, step.size_bytes)
+                elif isinstance(step, Keep):
+                    self._keep(step, outputs[step.output])
+        finally:
+            for handle in taken:
+                self._give(handle)
+
+    def _take(self, step: Take) -> Any:
+        if not step.size_bytes and step.convolution is None:
+            return None
+        try:
+            return self._at_work(step.size_bytes, category=Category.WORKSPACE, op=step.op, convolution=step.convolution)
+        except torch.OutOfMemoryError:
+            if not step.optional:
+                raise
+            return None
+
+    def _give(self, handle: Any) -> None:
+        if handle is not None:
+            self.ledger.free(handle)
+
+    def _keep(self, step: Keep, output: torch.Tensor) -> None:
+        ref = self._refs.get(output.untyped_storage()._cdata)  # noqa: SLF001
+        if ref is not None:
+            handle = self._at_work(step.size_bytes, category=ref.category, op=step.op)
+            ref.extras = (*ref.extras, handle)
+
+    def _book_output(
+        self, rule: OpRule, args: Any, kwargs: Any, output: torch.Tensor, size_bytes: int | None = None
+    ) -> None:
         if not self._one_device and output.device.type != self._device_type:
             return
         storage = output.untyped_storage()
         known = self._refs.get(storage._cdata)  # noqa: SLF001
-        size_bytes = storage.nbytes()
+        if size_bytes is None:
+            size_bytes = storage.nbytes()
         if known is not None:
             if rule.kind is Kind.RESIZES and known.size_bytes != size_bytes:
                 self._resize(known, size_bytes)
             return
         if rule.kind is not Kind.FRESH and _is_storage_of(storage, (args, kwargs)):
             return
-        category = _PHASE_CATEGORY[self.phase]
-        if rule.makes_state and self.phase is Phase.OPTIMIZER:
+        category = _PHASE_CATEGORY[self._phase]
+        if rule.makes_state and self._phase is Phase.OPTIMIZER:
             category = Category.OPTIMIZER_STATE
         ref = self._new_ref(storage, size_bytes, category, rule.name)
         if rule.may_wait and self._must_wait(ref, args, output):
@@ -209,9 +303,10 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _must_wait(self, ref: StorageRef, args: Any, output: torch.Tensor) -> bool:
         """Whether only what comes next tells what CUDA allocates here."""
         if ref.op == MASK_MAKER:
-            return may_be_mask(output, self.phase)
-        if self.phase is Phase.BACKWARD:
-            ref.partner = summed_in_place(args, output, self._refs)
+            return may_be_mask(output, self._phase)
+        if self._phase is Phase.BACKWARD:
+            in_place = summed_in_place if ref.op == SUM_MAKER else _scattered_in_place
+            ref.partner = in_place(args, output, self._refs)
         return ref.partner is not None
 
     def _settle(self, func: Any, args: Any) -> None:
@@ -232,19 +327,25 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _book_cublas(self) -> None:
         """The first matrix product of a thread brings a workspace that stays for the life of the process."""
-        backward = self.phase is Phase.BACKWARD
+        backward = self._phase is Phase.BACKWARD
         if backward not in self._handles_made:
-            self._at_work(self._ledger.allocate, self._lowering.cublas_bytes, category=Category.WORKSPACE, op=CUBLAS_OP)
+            self._at_work(self._lowering.cublas_bytes, category=Category.WORKSPACE, op=CUBLAS_OP)
             self._handles_made.add(backward)
 
-    def _new_ref(self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str) -> StorageRef:
+    def _new_ref(
+        self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str, module: str | None = None
+    ) -> StorageRef:
         ref = StorageRef(storage, self._on_death)
         ref.key = storage._cdata  # noqa: SLF001
         ref.size_bytes = size_bytes
         ref.category = category
         ref.op = op
         ref.handle = None
+        ref.extras = ()
         ref.partner, ref.drawn = None, False
+        if module is None:
+            module = "" if self._modules is None else self._modules.current()
+        ref.module = module
         self._refs[ref.key] = ref
         return ref
 
@@ -252,17 +353,18 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """``_at_work`` written out: the hot path."""
         self._busy = True
         try:
-            ref.handle = self._ledger.allocate(ref.size_bytes, category=ref.category, op=ref.op)
+            ref.handle = self.ledger.allocate(ref.size_bytes, category=ref.category, op=ref.op, module=ref.module)
         finally:
             self._busy = False
             if self._waiting:
                 self.settle_frees()
 
-    def _at_work(self, call: Callable[..., Any], argument: Any, **kwargs: Any) -> None:
+    def _at_work(self, size_bytes: int, **kwargs: Any) -> Any:
         """Deaths meanwhile (the collector may run at any moment) wait until the ledger is done."""
         self._busy = True
         try:
-            call(argument, **kwargs)
+            module = "" if self._modules is None else self._modules.current()
+            return self.ledger.allocate(size_bytes, module=module, **kwargs)
         finally:
             self._busy = False
             if self._waiting:
@@ -276,7 +378,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._allocate(ref)
         finally:
             if old is not None:
-                self._ledger.free(old)
+                self.ledger.free(old)
 
     def _on_death(self, ref: StorageRef) -> None:
         """A storage is gone. Called by the interpreter, on whatever thread dropped it."""
@@ -288,7 +390,9 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._release(ref)
         elif ref.handle is not None:
             handle, ref.handle = ref.handle, None
-            self._ledger.free(handle)
+            self.ledger.free(handle)
+            if ref.extras:
+                self._free_extras(ref)
 
     def _release(self, ref: StorageRef) -> None:
         pending = self._pending
@@ -298,11 +402,19 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return
             if pending.partner is ref:
                 pending.handle, ref.handle = ref.handle, None
+                pending.module = ref.module
                 return
             self._allocate_quietly(pending)
         if ref.handle is not None:
             handle, ref.handle = ref.handle, None
-            self._ledger.free(handle)
+            self.ledger.free(handle)
+            if ref.extras:
+                self._free_extras(ref)
+
+    def _free_extras(self, ref: StorageRef) -> None:
+        extras, ref.extras = ref.extras, ()
+        for handle in extras:
+            self.ledger.free(handle)
 
     def _allocate_quietly(self, ref: StorageRef) -> None:
         """In a death nothing can be raised: the next op raises instead."""
@@ -317,14 +429,24 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _on_gradient(self, parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
-            self._move(parameter.grad, Category.GRADIENTS)
+            self._move(parameter.grad, Category.GRADIENTS, parameter)
 
-    def _move(self, tensor: torch.Tensor, category: Category) -> None:
+    def _move(self, tensor: torch.Tensor, category: Category, parameter: torch.Tensor) -> None:
+        """A gradient or a piece of state is recognised: it belongs where its parameter does."""
         ref = self._refs.get(tensor.untyped_storage()._cdata)  # noqa: SLF001
-        if ref is not None and ref.category is not category:
-            ref.category = category
-            if ref.handle is not None:
-                self._ledger.move(ref.handle, category=category)
+        if ref is None or (ref.category is category and self._modules is None):
+            return
+        ref.category = category
+        if ref.handle is not None:
+            module = None if self._modules is None else self._owner_of(parameter)
+            self.ledger.move(ref.handle, category=category, module=module)
+
+    def _owner_of(self, tensor: torch.Tensor) -> str:
+        return "" if self._modules is None else self._modules.of(tensor)
+
+
+def _scattered_in_place(args: Any, output: torch.Tensor, refs: dict[int, StorageRef]) -> StorageRef | None:
+    return written_in_place(args[0], output, refs)
 
 
 def _is_storage_of(storage: torch.UntypedStorage, arguments: Any) -> bool:

@@ -30,13 +30,23 @@ def moved_tensors(model: torch.nn.Module) -> Iterator[torch.Tensor]:
     yield from model.buffers(recurse=False)
 
 
-def state_tensors(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
-    """State that lies on the card: the step counts of optimizers that are neither fused nor capturable do not."""
+def state_of(optimizer: torch.optim.Optimizer) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Parameters with their state on the card: step counts of optimizers neither fused nor capturable do not lie there.
+
+    State may be wrapped in a tensor of several, as that of 8-bit optimizers is.
+    """
     counts_on_card = any(group.get("fused") or group.get("capturable") for group in optimizer.param_groups)
-    for state in optimizer.state.values():
+    for parameter, state in optimizer.state.items():
         for name, value in state.items():
-            if isinstance(value, torch.Tensor) and (name != "step" or counts_on_card):
-                yield value
+            if name != "step" or counts_on_card:
+                for tensor in tensors_in(value):
+                    yield parameter, tensor
+
+
+def state_tensors(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    """State that lies on the card."""
+    for _, tensor in state_of(optimizer):
+        yield tensor
 
 
 def state_size(optimizer: torch.optim.Optimizer) -> int:

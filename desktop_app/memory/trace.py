@@ -18,16 +18,16 @@ import torch
 
 from desktop_app.core.steps import Category, Phase
 from desktop_app.memory.card_spec import CardSpec
-from desktop_app.memory.lowering import Kind, Lowering, OpRule, Transient
+from desktop_app.memory.lowering import Kind, Lowering, OpRule
 from desktop_app.memory.meta_kernels import META_KERNELS
 from desktop_app.memory.storage_tracker import StorageTracker
 from desktop_app.memory.tensor_sources import tensors_in
 from desktop_app.memory.trace_data import ModuleFacts, Trace, TraceEvent
 from desktop_app.memory.trace_errors import UntraceableError
-from desktop_app.memory.tracing.stage import Stage
+from desktop_app.memory.trace_recorder import TraceRecorder
+from desktop_app.memory.tracing.stage import META, Stage, open_stage
 from desktop_app.memory.tracing.stage_answers import autocast_dtype
 from desktop_app.memory.tracing.stage_guesses import NO_GUESS
-from desktop_app.memory.tracing.stage_meta import MetaStage
 
 __all__ = ["STEPS", "TraceSubject", "TraceTarget", "UntraceableError", "trace", "trace_ops", "trace_training"]
 
@@ -62,37 +62,6 @@ class TraceTarget(Protocol):
         """A fresh subject; called where models are built without values."""
 
 
-class _Recorder:
-    """A ledger that writes events instead of memory."""
-
-    def __init__(self) -> None:
-        self.events: list[TraceEvent] = []
-        self.step = 0
-        self.phase = Phase.BUILD
-        self._categories: list[Category] = []  # by id, the last one known
-
-    def allocate(self, size_bytes: int, *, category: Category, op: str) -> int:
-        self._categories.append(category)
-        handle = len(self._categories)
-        self.events.append(TraceEvent(handle, size_bytes, op, self.phase, self.step, category))
-        return handle
-
-    def free(self, handle: int) -> None:
-        self.events.append(TraceEvent(-handle, 0, "", self.phase, self.step, self._categories[handle - 1]))
-
-    def move(self, handle: int, *, category: Category) -> None:
-        self._categories[handle - 1] = category
-
-    def borrow(self, transient: Transient, *, category: Category) -> None:
-        handles = [self.allocate(size, category=category, op=transient.op) for size in transient.sizes_bytes]
-        for handle in handles:
-            self.free(handle)
-
-    def finish(self) -> tuple[TraceEvent, ...]:
-        """All events, each with the owner its storage ended with."""
-        return tuple(event._replace(category=self._categories[abs(event.key) - 1]) for event in self.events)
-
-
 class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
     """Makes up what needs data, and spares in-place ops their work: nothing comes of it.
 
@@ -100,8 +69,8 @@ class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
     anew which thread sees deaths at once.
     """
 
-    def __init__(self, ledger: _Recorder, *, lowering: Lowering, stage: Stage) -> None:
-        super().__init__(ledger, lowering=lowering, device_type=stage.device.type)
+    def __init__(self, ledger: TraceRecorder, *, lowering: Lowering, stage: Stage) -> None:
+        super().__init__(ledger, lowering=lowering, device_type=stage.device.type, by_module=True)
         self._stage: Final = stage
         self._fakes: Final = stage.device.type != "meta"
 
@@ -147,7 +116,7 @@ class _Run:
 
     def __init__(self, subject: TraceSubject, *, stage: Stage, batch_size: int, card: CardSpec | None) -> None:
         autocast_dtype(subject.precision)  # raises for an unknown one
-        self.recorder: Final = _Recorder()
+        self.recorder: Final = TraceRecorder()
         self._tracker: Final = _TraceTracker(self.recorder, lowering=Lowering(card), stage=stage)
         self._subject: Final = subject
         self._stage: Final = stage
@@ -255,6 +224,7 @@ def trace(subject: TraceSubject, *, stage: Stage, card: CardSpec | None, batch_s
     return Trace(
         events=events,
         batch_size=batch_size,
+        convolutions=tuple(run.recorder.convolutions),
         modules=_module_facts(subject.model),
         rung=stage.rung,
         kernels_assumed=tuple(f"{what}: {kernel}" for what, kernel in stage.kernels.items()),
@@ -267,7 +237,7 @@ def trace(subject: TraceSubject, *, stage: Stage, card: CardSpec | None, batch_s
 
 def trace_training(target: TraceTarget, *, batch_size: int, card: CardSpec | None = None) -> Trace:
     """Trace on meta tensors in this process. Raises as ``trace`` does."""
-    stage = MetaStage(card)
+    stage = open_stage(card, rung=META)
     with stage.building():
         subject = target.build()
     stage.adopt(subject.model)
@@ -280,8 +250,8 @@ def trace_ops(
     """Trace any piece of work. ``run`` is called with the stage's device as the default one and with a function that
     it calls when a phase begins; it starts in the forward phase. For checking single ops and layers.
     """
-    stage = stage or MetaStage(card)
-    recorder = _Recorder()
+    stage = stage or open_stage(card, rung=META)
+    recorder = TraceRecorder()
     tracker = _TraceTracker(recorder, lowering=Lowering(card), stage=stage)
 
     def enter(phase: Phase) -> None:
@@ -294,7 +264,8 @@ def trace_ops(
             run(enter)
         tracker.settle_frees()
     tracker.close()
-    return Trace(events=recorder.finish(), batch_size=1, rung=stage.rung)
+    calls = tuple(recorder.convolutions)
+    return Trace(events=recorder.finish(), batch_size=1, convolutions=calls, rung=stage.rung)
 
 
 def _module_facts(model: torch.nn.Module) -> tuple[ModuleFacts, ...]:

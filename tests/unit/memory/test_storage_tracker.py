@@ -33,9 +33,7 @@ class Book:
         self.refuse_from: int | None = None
         self._next = 0
 
-    def allocate(
-        self, size_bytes: int, *, category: Category, op: str, module: str = "", convolution: object = None
-    ) -> int:
+    def allocate(self, size_bytes: int, *, category: Category, op: str, **_: object) -> int:
         if self.during_allocate is not None:
             action, self.during_allocate = self.during_allocate, None
             action()
@@ -50,7 +48,7 @@ class Book:
     def free(self, handle: int) -> None:
         self.log.append(("-", self.alive.pop(handle)[0]))  # a second free is a KeyError
 
-    def move(self, handle: int, *, category: Category, module: str | None = None) -> None:
+    def move(self, handle: int, *, category: Category, **_: object) -> None:
         size_bytes, _, op = self.alive[handle]
         self.alive[handle] = (size_bytes, category, op)
 
