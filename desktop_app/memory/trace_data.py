@@ -29,6 +29,13 @@ class TraceEvent(NamedTuple):
     convolution: int = -1
 
 
+def renamed(event: TraceEvent, key: int, *, step: int) -> TraceEvent:
+    """The same event under another key and in another step. ``_replace`` takes four times as long."""
+    return TraceEvent(
+        key, event.size_bytes, event.op, event.phase, step, event.category, event.module, event.convolution
+    )
+
+
 class ModuleFacts(NamedTuple):
     """One module of the traced model, as ``named_modules()`` lists it."""
 
