@@ -6,6 +6,7 @@ NVIDIA cards. A machine without a card would take the math kernel, whose scores 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -236,26 +237,38 @@ def _cudnn(call: AttentionCall, scale: float | None) -> Tensor:
 
 
 def _math(call: AttentionCall, scale: float | None) -> Tensor:
-    math = torch.ops.aten._scaled_dot_product_attention_math.default  # noqa: SLF001
-    out = math(
-        call.query,
-        call.key,
-        call.value,
-        _bias(call),
-        call.dropout,
-        call.causal,
-        scale=scale,
-        enable_gqa=call.grouped,
-    )
-    return cast(Tensor, out[0])
+    """_scaled_dot_product_attention_math, which adds the mask out of place to tensors that are not what they seem."""
+    query, key, value, bias = call.query, call.key, call.value, _bias(call)
+    dtype = query.dtype
+    if dtype in _HALF and not torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed():  # type: ignore[no-untyped-call]
+        query, key, value = query.float(), key.float(), value.float()
+    root = math.sqrt(abs(scale) if scale is not None else query.shape[-1] ** -0.5)
+    query = query * root
+    if call.causal:
+        lower = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril()
+        bias = _additive(lower, query.dtype)
+        del lower
+    if call.grouped and key.shape[-3] != query.shape[-3]:
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    scores = torch.matmul(query, key.transpose(-2, -1) * root)
+    if bias is not None:
+        scores = scores.add_(bias)
+    scores = torch.ops.aten._safe_softmax.default(scores, -1)  # noqa: SLF001
+    if call.dropout:
+        scores = torch.dropout(scores, call.dropout, train=True)
+    return torch.matmul(scores, value).to(dtype)
 
 
 def _bias(call: AttentionCall) -> Tensor | None:
     """convert_boolean_attn_mask: a boolean mask becomes one of the query's dtype, before it is expanded."""
     if call.mask is None or call.mask.dtype != torch.bool:
         return call.mask
-    hidden = torch.full((), float("-inf"), dtype=call.query.dtype, device=call.mask.device)
-    return torch.where(call.mask, 0.0, hidden)
+    return _additive(call.mask, call.query.dtype)
+
+
+def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.where(mask, 0.0, torch.full((), float("-inf"), dtype=dtype, device=mask.device))
 
 
 _KERNELS: Final[dict[str, Callable[[AttentionCall, float | None], Tensor]]] = {

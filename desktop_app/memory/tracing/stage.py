@@ -6,6 +6,7 @@ for the card. ``meta``: meta tensors, with CUDA's choices written out.
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
@@ -58,12 +59,21 @@ def best_rung() -> str:
     return SHIM if shim_state().loaded else META
 
 
+def import_late_parts() -> None:
+    """Import what torch imports at the first optimizer step or meta kernel anyway, as long as torch itself took.
+
+    In the middle of a trace the import machinery's frames would keep the tensors of the first step alive.
+    """
+    importlib.import_module("torch._dynamo")
+
+
 def open_stage(card: CardSpec | None, *, rung: str | None = None, attention: str = "auto") -> Stage:
     """The stage for one card. ``rung`` asks for one rung; ``None`` takes the best there is.
 
     ``attention``: "auto" chooses as CUDA does, else the kernel that is taken wherever it can be. Raises ``ValueError``
     for a rung that this process cannot stand on.
     """
+    import_late_parts()
     best = best_rung()
     chosen = rung or best
     if chosen not in RUNGS:

@@ -65,6 +65,14 @@ def _zero(dtype: torch.dtype) -> bool | int | float:
     return 0.0 if dtype.is_floating_point else 0
 
 
+def _copied(call: _Call, tensor: torch.Tensor, **kwargs: Any) -> Any:  # noqa: ARG001
+    """From the card to the host: zeros, for who looks at them afterwards."""
+    device = kwargs.get("device")
+    if device is None or device.type != "cpu" or isinstance(tensor, FakeTensor):
+        return NO_GUESS
+    return torch.zeros(tensor.shape, dtype=kwargs.get("dtype") or tensor.dtype, device="cpu")
+
+
 def _not_equal(call: _Call, *args: Any, **kwargs: Any) -> bool:  # noqa: ARG001
     return False
 
@@ -149,6 +157,7 @@ def _repeat_interleave(call: _Call, repeats: torch.Tensor, *, output_size: int |
 
 _ANSWERS: Final[dict[Any, _Call]] = {
     aten._local_scalar_dense.default: _scalar,  # noqa: SLF001
+    aten._to_copy.default: _copied,  # noqa: SLF001
     aten.equal.default: _not_equal,
     aten.nonzero.default: _nonzero,
     aten.masked_select.default: _masked_select,
