@@ -4,7 +4,9 @@
 
 Reads the recordings in ../shared/truth/allocator_traces where they are present (gzipped CSV: action, addr, size; real
 addresses) and prints two tables. "Recorded addresses" puts each segment where CUDA put it and compares every
-allocation; "own addresses" lets the replica place segments by itself, as a forecast must.
+allocation; "own addresses" lets the replica place segments by itself, as a forecast must. The third table needs no
+recording: events per second of the allocator with objects and of the bulk replay, next to a plain Python loop over
+the same events that only sums sizes in a dictionary, for the speed of this machine changes from minute to minute.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import gzip
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +25,7 @@ import numpy as np
 
 from desktop_app.core.units import MIB
 from desktop_app.memory.allocator import Block, CachingAllocator, SegmentView
-from desktop_app.memory.allocator_replay import replay
+from desktop_app.memory.allocator_replay import ReplayPlan, replay
 from desktop_app.memory.allocator_settings import SMALL_LIMIT_BYTES, round_request
 from desktop_app.memory.segments import FREE, LIVE, BlockView
 
@@ -162,24 +164,121 @@ def ready(rows: list[Row]) -> tuple[CachingAllocator, dict[int, Block], int]:
     return allocator, blocks, start
 
 
-def events_per_second(rows: list[Row], *, rounds: int = 7) -> float:
-    """Speed of the fastest of several replays, in CPU time, for other programs may be running."""
-    steps, _ = steps_of(rows)
-    seconds = []
+def trained(layers: int = 48, width: int = 1024, tokens: int = 2048, steps: int = 3) -> tuple[list[int], list[int]]:
+    """Keys and sizes of a transformer's training steps with Adam: what lives long, and what comes and goes within."""
+    keys: list[int] = []
+    sizes: list[int] = []
+
+    def make(size_bytes: int) -> int:
+        keys.append(len(keys) + 1)
+        sizes.append(size_bytes)
+        return len(keys)
+
+    def drop(*names: int) -> None:
+        for name in names:
+            keys.append(-name)
+            sizes.append(0)
+
+    row = 4 * width * tokens
+    weights = [4 * width * width, 4 * width, 16 * width * width, 16 * width, 16 * width * width, 4 * width]
+    for _ in range(layers):
+        for size in weights:
+            make(size)
+    state: list[int] = []
+    for _ in range(steps):
+        saved: list[list[int]] = []
+        for _ in range(layers):
+            kept = [make(row), make(tokens * 8), make(3 * row)]
+            scratch = make(row)
+            kept += [make(row), make(4 * row)]
+            drop(scratch)
+            kept += [make(4 * row), make(row), make(tokens * width)]
+            saved.append(kept)
+        gradients: list[int] = []
+        upstream = make(row)
+        for kept in reversed(saved):
+            for size, activation in zip(weights, reversed(kept), strict=False):
+                product = make(4 * row if size > row else row)
+                staging = make(max(512, size // 64))
+                gradients.append(make(size))
+                drop(staging, activation, product)
+            drop(*kept[: len(kept) - len(weights)], upstream)
+            upstream = make(row)
+        drop(upstream)
+        for size in weights * layers if not state else []:
+            state += [make(size), make(size)]
+        for size, gradient in zip(weights * layers, gradients, strict=True):
+            scratch = make(size)
+            root = make(size)
+            drop(scratch, root, gradient)
+    return keys, sizes
+
+
+def fresh(rows: list[Row]) -> tuple[list[int], list[int]]:
+    """Keys and sizes of a recording as if it had begun with nothing."""
+    names: dict[int, int] = {}
+    keys: list[int] = []
+    sizes: list[int] = []
+    for name, size in steps_of(rows)[0]:
+        if size:
+            names[name] = len(keys) + 1
+            keys.append(names[name])
+            sizes.append(size)
+        elif name in names:
+            keys.append(-names.pop(name))
+            sizes.append(0)
+    return keys, sizes
+
+
+def plain_loop(keys: list[int], sizes: list[int]) -> int:
+    """The peak of the sum of sizes: as little as a loop over these events can do."""
+    live: dict[int, int] = {}
+    total = peak = 0
+    for key, size in zip(keys, sizes, strict=True):
+        if key > 0:
+            live[key] = size
+            total += size
+            if total > peak:
+                peak = total
+        else:
+            total -= live.pop(-key)
+    return peak
+
+
+def compare_speeds(keys: list[int], sizes: list[int], *, rounds: int = 25) -> list[float]:
+    """Events per second, in CPU time of the fastest round: plain loop, allocator with objects, bulk replay."""
+    plan = ReplayPlan.of(keys)
+    array = np.array(sizes)
+    events = [(abs(key), size) for key, size in zip(keys, sizes, strict=True)]
+    ways: list[Callable[[], object]] = [
+        lambda: plain_loop(keys, sizes),
+        lambda: replay(events, allocator=CachingAllocator()),
+        lambda: plan.run(array),
+    ]
+    seconds: list[list[float]] = [[] for _ in ways]
     for _ in range(rounds):
-        allocator, blocks, _ = ready(rows)
-        begun = time.process_time()
-        replay(steps, allocator=allocator, blocks=blocks)
-        seconds.append(time.process_time() - begun)
-    return len(steps) / min(seconds)
+        for way, measured in zip(ways, seconds, strict=True):
+            begun = time.process_time()
+            way()
+            measured.append(time.process_time() - begun)
+    return [len(keys) / min(measured) for measured in seconds]
 
 
 def main(folder: Path) -> int:
-    paths = sorted(folder.glob("*.csv.gz"))
-    if not paths:
+    recordings = {path.name.removesuffix(".csv.gz"): read(path) for path in sorted(folder.glob("*.csv.gz"))}
+    if recordings:
+        print_exactness(recordings)
+    else:
         print(f"no recordings in {folder}")
-        return 0
-    recordings = {path.name.removesuffix(".csv.gz"): read(path) for path in paths}
+    traces = {name: fresh(rows) for name, rows in recordings.items()} | {"48-layer transformer, made up": trained()}
+    print(f"\n{'speed':34} {'events':>11} {'plain loop/s':>13} {'objects/s':>10} {'bulk/s':>10} {'plain ÷ bulk':>12}")
+    for name, (keys, sizes) in traces.items():
+        plain, objects, bulk = compare_speeds(keys, sizes)
+        print(f"{name:34} {len(keys):11,} {plain:13,.0f} {objects:10,.0f} {bulk:10,.0f} {plain / bulk:12.1f}")
+    return 0
+
+
+def print_exactness(recordings: dict[str, list[Row]]) -> None:
     print(
         f"{'recorded addresses':34} {'allocations':>11} {'in place':>9} {'segments':>9} {'right':>6} "
         f"{'events':>7} {'equal':>7}"
@@ -188,11 +287,10 @@ def main(folder: Path) -> int:
         allocations, placed, segments, right, events, equal = compare_blocks(rows)
         print(f"{name:34} {allocations:11,} {placed:9,} {segments:9,} {right:6,} {events:7,} {equal:7,}")
     print()
-    print(f"{'own addresses':34} {'events':>11} {'reserved equal':>15} {'largest gap':>13} {'events/s':>10}")
+    print(f"{'own addresses':34} {'events':>11} {'reserved equal':>15} {'largest gap':>13}")
     for name, rows in recordings.items():
         events, equal, gap = compare_curves(rows)
-        print(f"{name:34} {events:11,} {equal:15,} {gap:9.0f} MiB {events_per_second(rows):10,.0f}")
-    return 0
+        print(f"{name:34} {events:11,} {equal:15,} {gap:9.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from desktop_app.memory.allocator_settings import MIN_BLOCK_BYTES, SMALL_LIMIT_BYTES
@@ -24,6 +25,7 @@ PoolId = tuple[int, int]
 DEFAULT_POOL: Final[PoolId] = (0, 0)
 
 _NEVER: Final = 1 << 64  # larger than any block
+_address: Final = attrgetter("address")
 
 
 class Block:
@@ -113,11 +115,9 @@ class FreePool:
         sizes = self.sizes
         size = block.size_bytes
         index = bisect_left(sizes, size)
-        if index < len(sizes) and sizes[index] == size:
-            blocks = self.blocks
-            address = block.address
-            while index < len(sizes) and sizes[index] == size and blocks[index].address < address:
-                index += 1
+        if index < len(sizes) and sizes[index] == size and self.blocks[index].address < block.address:
+            end = bisect_right(sizes, size, index)
+            index = bisect_left(self.blocks, block.address, index + 1, end, key=_address)
         sizes.insert(index, size)
         self.blocks.insert(index, block)
 
