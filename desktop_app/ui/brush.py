@@ -40,6 +40,12 @@ class Type:
             return text
         return self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
 
+    def shortened_middle(self, text: str, room: float) -> str:
+        """For paths, whose ends tell most."""
+        if self.width(text) <= room:
+            return text
+        return self._metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room)
+
 
 class Typeset:
     """The types of one widget, made from its font. ``line`` is the height of a label line."""

@@ -33,7 +33,7 @@ class When(StrEnum):
     STARTED = "started"  # running or paused
     ALERTING = "alerting"  # an open alert that is not ignored
     ALERTED = "alerted"  # there has been an alert in this run
-    TOO_BIG = "too_big"  # the estimate names a largest batch below the form's
+    OTHER_BATCH = "other_batch"  # the estimate names a largest batch that is not the form's
     OUT_OF_MEMORY = "out_of_memory"
     OFFERED = "offered"  # an interrupted run can be resumed
     MANY_CARDS = "many_cards"  # and no run is bound to one of them
@@ -67,7 +67,7 @@ class Situation:
     form_valid: bool = True
     alerting: bool = False
     alerted: bool = False
-    too_big: bool = False
+    other_batch: bool = False
     offered: bool = False
     cards: int = 0
 
@@ -84,7 +84,7 @@ def can_choose(when: When, situation: Situation) -> bool:
         When.STARTED: run in (RunState.RUNNING, RunState.PAUSED),
         When.ALERTING: situation.alerting,
         When.ALERTED: situation.alerted,
-        When.TOO_BIG: situation.too_big and not run.active,
+        When.OTHER_BATCH: situation.other_batch and not run.active,
         When.OUT_OF_MEMORY: run is RunState.OUT_OF_MEMORY,
         When.OFFERED: situation.offered and not run.active,
         When.MANY_CARDS: situation.cards > 1 and not run.active,
@@ -127,7 +127,7 @@ COMMANDS: Final = (
         QT_TRANSLATE_NOOP("Commands", "Use the largest batch that fits"),
         Menu.RUN,
         "Ctrl+L",
-        when=When.TOO_BIG,
+        when=When.OTHER_BATCH,
         section=2,
     ),
     Command(
@@ -170,34 +170,55 @@ COMMANDS: Final = (
         "view.side_panel", QT_TRANSLATE_NOOP("Commands", "Side panel"), Menu.VIEW, "Ctrl+B", section=1, checkable=True
     ),
     Command(
+        "view.curves",
+        QT_TRANSLATE_NOOP("Commands", "Curves over time"),
+        Menu.VIEW,
+        "Ctrl+D",
+        IconName.CHART,
+        section=2,
+        group="centre",
+        checkable=True,
+    ),
+    Command(
+        "view.memory",
+        QT_TRANSLATE_NOOP("Commands", "Memory of one step"),
+        Menu.VIEW,
+        "Ctrl+M",
+        section=2,
+        group="centre",
+        checkable=True,
+    ),
+    Command("view.modules", QT_TRANSLATE_NOOP("Commands", "Search modules"), Menu.VIEW, "Ctrl+F", section=2),
+    Command("view.blocks", QT_TRANSLATE_NOOP("Commands", "Largest blocks"), Menu.VIEW, section=2),
+    Command(
         "view.next_card",
         QT_TRANSLATE_NOOP("Commands", "Next card"),
         Menu.VIEW,
         "Ctrl+G",
         IconName.CARD,
         When.MANY_CARDS,
-        section=2,
+        section=3,
     ),
-    Command("view.live", QT_TRANSLATE_NOOP("Commands", "Go to now"), Menu.VIEW, "Ctrl+End", IconName.LIVE, section=3),
-    Command("view.span_1_min", QT_TRANSLATE_NOOP("Commands", "Show the last minute"), Menu.VIEW, section=3),
-    Command("view.span_5_min", QT_TRANSLATE_NOOP("Commands", "Show the last 5 minutes"), Menu.VIEW, section=3),
-    Command("view.span_15_min", QT_TRANSLATE_NOOP("Commands", "Show the last 15 minutes"), Menu.VIEW, section=3),
-    Command("view.span_1_h", QT_TRANSLATE_NOOP("Commands", "Show the last hour"), Menu.VIEW, section=3),
-    Command("view.span_all", QT_TRANSLATE_NOOP("Commands", "Show everything"), Menu.VIEW, section=3),
+    Command("view.live", QT_TRANSLATE_NOOP("Commands", "Go to now"), Menu.VIEW, "Ctrl+End", IconName.LIVE, section=4),
+    Command("view.span_1_min", QT_TRANSLATE_NOOP("Commands", "Show the last minute"), Menu.VIEW, section=4),
+    Command("view.span_5_min", QT_TRANSLATE_NOOP("Commands", "Show the last 5 minutes"), Menu.VIEW, section=4),
+    Command("view.span_15_min", QT_TRANSLATE_NOOP("Commands", "Show the last 15 minutes"), Menu.VIEW, section=4),
+    Command("view.span_1_h", QT_TRANSLATE_NOOP("Commands", "Show the last hour"), Menu.VIEW, section=4),
+    Command("view.span_all", QT_TRANSLATE_NOOP("Commands", "Show everything"), Menu.VIEW, section=4),
     Command(
         "view.presentation",
         QT_TRANSLATE_NOOP("Commands", "Presentation"),
         Menu.VIEW,
         "F11",
         IconName.PRESENT,
-        section=4,
+        section=5,
         checkable=True,
     ),
     Command(
         "view.theme_dark",
         QT_TRANSLATE_NOOP("Commands", "Dark theme"),
         Menu.VIEW,
-        section=5,
+        section=6,
         icon=IconName.MOON,
         group="theme",
         checkable=True,
@@ -206,7 +227,7 @@ COMMANDS: Final = (
         "view.theme_light",
         QT_TRANSLATE_NOOP("Commands", "Light theme"),
         Menu.VIEW,
-        section=5,
+        section=6,
         icon=IconName.SUN,
         group="theme",
         checkable=True,
@@ -215,13 +236,13 @@ COMMANDS: Final = (
         "view.theme_system",
         QT_TRANSLATE_NOOP("Commands", "Theme of the system"),
         Menu.VIEW,
-        section=5,
+        section=6,
         group="theme",
         checkable=True,
     ),
     # Languages by their own names: whoever needs them cannot read the other.
-    Command("view.language_en", "English", Menu.VIEW, section=6, group="language", checkable=True),
-    Command("view.language_zh_CN", "简体中文", Menu.VIEW, section=6, group="language", checkable=True),
+    Command("view.language_en", "English", Menu.VIEW, section=7, group="language", checkable=True),
+    Command("view.language_zh_CN", "简体中文", Menu.VIEW, section=7, group="language", checkable=True),
     Command("help.about", QT_TRANSLATE_NOOP("Commands", "About Floodmark"), Menu.HELP, icon=IconName.HELP),
 )
 BY_ID: Final = {command.id: command for command in COMMANDS}

@@ -10,6 +10,7 @@ from desktop_app.ui import i18n
 from desktop_app.ui.actions import Handlers
 from desktop_app.ui.charts.time_axis import ALL
 from desktop_app.ui.headline import open_alert
+from desktop_app.ui.parts import Part
 from desktop_app.ui.side_panel import Tab
 from desktop_app.ui.theme import ThemeMode
 
@@ -86,6 +87,10 @@ def window_handlers(window: MainWindow, workspace: Workspace) -> Handlers:
         "view.alerts": lambda: window.open_tab(Tab.ALERTS),
         "view.processes": lambda: window.open_tab(Tab.PROCESSES),
         "view.side_panel": window.toggle_side_panel,
+        "view.curves": window.centre.show_curves,
+        "view.memory": lambda: window.centre.show_memory(Part.STEP),
+        "view.modules": lambda: window.centre.show_memory(Part.MODULES),
+        "view.blocks": lambda: window.centre.show_memory(Part.BLOCKS),
         "view.next_card": window.next_card,
         "view.live": lambda: window.charts.go_live(),
         "view.presentation": window.toggle_presentation,

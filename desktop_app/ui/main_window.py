@@ -16,7 +16,7 @@ from desktop_app.ui.about_dialog import AboutDialog
 from desktop_app.ui.actions import Actions
 from desktop_app.ui.appearance import PRESENTATION_SCALE, Appearance
 from desktop_app.ui.banner import VerdictBanner
-from desktop_app.ui.chart_slot import ChartSlot
+from desktop_app.ui.centre import Centre
 from desktop_app.ui.closing import Closing, Stage
 from desktop_app.ui.files import Files
 from desktop_app.ui.handlers import window_handlers
@@ -74,7 +74,8 @@ class MainWindow(QMainWindow):
         self.settings = settings
         self._presenting = False
         self.appearance = Appearance(app, self, mode=theme, language=language)
-        self.charts = ChartSlot(workspace, self.appearance.theme)
+        self.centre = Centre(workspace, self.appearance.theme)
+        self.charts = self.centre.charts
         self.actions_ = Actions(self, window_handlers(self, workspace))
         self._make_parts()
         self._arrange()
@@ -104,7 +105,7 @@ class MainWindow(QMainWindow):
             self.notices,
             self.banner,
             self.tank,
-            self.charts,
+            self.centre,
             self.side_panel,
             self.status,
         )
@@ -112,7 +113,7 @@ class MainWindow(QMainWindow):
         self.closing = Closing(workspace, self)
         self.pulse = Pulse(
             self,
-            draw=self.charts.refresh,
+            draw=self.centre.refresh,
             write=self.refresh_texts,
             news=lambda: news(workspace),
             note_frame=self._note_frame,
@@ -126,7 +127,7 @@ class MainWindow(QMainWindow):
         body.setObjectName("body")
         self._row = QHBoxLayout(body)
         self._row.addWidget(self.tank)
-        self._row.addWidget(self.charts, stretch=1)
+        self._row.addWidget(self.centre, stretch=1)
         side = QVBoxLayout()
         side.setContentsMargins(0, _CHART_INSET, 0, _CHART_INSET)
         side.addWidget(self.side_panel)
@@ -150,6 +151,8 @@ class MainWindow(QMainWindow):
         self.side_panel.run.form_changed.connect(self._show_situation)
         self.closing.finished.connect(self._on_closing_finished)
         self.appearance.changed.connect(self._show_appearance)
+        self.tank.clicked.connect(self.centre.show_memory)
+        self.centre.turned.connect(self._on_turned)
 
     def _restore(self) -> None:
         self.resize(_FIRST_SIZE)
@@ -158,6 +161,7 @@ class MainWindow(QMainWindow):
         self.side_panel.setVisible(self.settings.side_panel)
         self.actions_.check("view.side_panel", self.settings.side_panel)
         self.actions_.check(f"view.theme_{self.appearance.mode.value}", True)
+        self.actions_.check("view.curves", True)
         self._show_language()
 
     # -- keeping fresh ----------------------------------------------------------------------------------------------
@@ -169,7 +173,7 @@ class MainWindow(QMainWindow):
         self.notices.refresh()
         self.banner.show_headline(current_headline(self._workspace))
         self.tank.set_state(self._tank_reader.read())
-        self.charts.refresh_texts()
+        self.centre.refresh_texts()
         self.side_panel.refresh()
         self.status.refresh()
 
@@ -192,6 +196,10 @@ class MainWindow(QMainWindow):
         if not self.side_panel.isVisible():
             self.toggle_side_panel()
         self.side_panel.open_tab(tab)
+
+    def _on_turned(self, memory: bool) -> None:  # noqa: FBT001 - a slot
+        self.actions_.check("view.memory" if memory else "view.curves", True)
+        self._show_appearance()  # a page made just now has the font of its first day
 
     def toggle_side_panel(self) -> None:
         shown = not self.side_panel.isVisibleTo(self)
@@ -302,7 +310,7 @@ class MainWindow(QMainWindow):
         narrow = self.width() < _WIDE * scale
         self.tank.setFixedWidth(round((_NARROW_TANK_WIDTH if narrow else _TANK_WIDTH) * scale))
         self.side_panel.setFixedWidth(round((side_panel.NARROW_WIDTH if narrow else side_panel.WIDTH) * scale))
-        self.charts.set_compact(compact=narrow or self.height() < 720 * scale)
+        self.centre.set_compact(compact=narrow or self.height() < 720 * scale)
         gap = 8 if narrow else 16
         self._row.setContentsMargins(gap, gap, gap, gap)
         self._row.setSpacing(gap - _CHART_INSET)

@@ -14,16 +14,16 @@ from desktop_app.services.facade import EstimateState, Workspace
 from desktop_app.training.config import RunConfig
 from desktop_app.ui.actions import Actions
 from desktop_app.ui.commands import BY_ID
-from desktop_app.ui.headline import Band, estimate_headline, open_alert
+from desktop_app.ui.estimate_card import EstimateCard
+from desktop_app.ui.headline import open_alert
 from desktop_app.ui.labels import Divider, ElidedLabel, Label
 from desktop_app.ui.levers import LeverList
 from desktop_app.ui.run_form import RunForm
-from desktop_app.ui.texts import errors, progress, verdicts
+from desktop_app.ui.texts import progress, verdicts
 from desktop_app.ui.theme import FontRole, Theme
 
 # A pause in typing that is long enough to be one: the estimate of a half-typed number helps nobody.
 DEBOUNCE_MS: Final = 300
-_ROLES: Final = {Band.OK: "ok", Band.WARN: "warn", Band.DANGER: "danger", Band.NEUTRAL: "muted"}
 
 
 class RunPanel(QScrollArea):
@@ -36,7 +36,7 @@ class RunPanel(QScrollArea):
         self._workspace = workspace
         self._actions = actions
         self.form = RunForm(theme)
-        self._estimate = Label(font=FontRole.LABEL, wrap=True)
+        self._estimate = EstimateCard()
         self._start = QPushButton()
         self._levers = LeverList(theme)
         self._epoch = Label(font=FontRole.TITLE)
@@ -90,6 +90,8 @@ class RunPanel(QScrollArea):
         self.form.edited.connect(self._on_edited)
         self._debounce.timeout.connect(self.request_estimate)
         self._levers.chosen.connect(self._on_lever_chosen)
+        self._estimate.batch_wanted.connect(lambda: self._actions.trigger("run.use_largest_batch"))
+        self._estimate.more_wanted.connect(lambda: self._actions.trigger("view.memory"))
         self._start.clicked.connect(lambda: self._actions.trigger("run.start"))
         self._actions["run.start"].changed.connect(self._show_start)
 
@@ -143,22 +145,12 @@ class RunPanel(QScrollArea):
         known = self._workspace.estimate.get()
         told = status.state is RunState.OUT_OF_MEMORY and known.config == self._workspace.run_config.get()
         self._estimate.setVisible(not status.state.active and not told and known.state is not EstimateState.NONE)
-        if known.state is EstimateState.FAILED:
-            self._estimate.set_role("warn")
-            self._estimate.setText(errors.text(known.error_code, known.error))
-        elif known.state is EstimateState.WORKING or known.estimate is None:
-            self._estimate.set_role("muted")
-            self._estimate.setText(verdicts.estimating())
-        else:
-            headline = estimate_headline(known.estimate)
-            self._estimate.set_role(_ROLES[headline.band])
-            lines = (verdicts.with_stop(headline.sentence), verdicts.largest_batch(known.estimate))
-            self._estimate.setText("\n".join(lines))
+        self._estimate.show_status(known, self.form.config())
 
     def _show_levers(self, status: RunStatus) -> None:
         known = self._workspace.estimate.get()
-        levers = known.estimate.levers if known.estimate is not None else ()
-        self._levers.show_levers(levers, known.config)
+        pending = known.levers_pending and not status.state.active
+        self._levers.show_levers(known.estimate, known.config, pending=pending)
         self._levers.set_locked(locked=status.state.active)
         alert = open_alert(self._workspace)
         self._levers.set_leak(leaking=alert is not None and alert.cause is Cause.LEAK and status.state.active)
@@ -182,6 +174,7 @@ class RunPanel(QScrollArea):
         self._start.setText(BY_ID["run.start"].title)
         self._bar.setAccessibleName(self.tr("Progress of the run"))
         self.form.retranslate()
+        self._estimate.retranslate()
         self._levers.retranslate()
 
     def set_theme(self, theme: Theme) -> None:

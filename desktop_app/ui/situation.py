@@ -20,7 +20,7 @@ def current_situation(workspace: Workspace, config: RunConfig | None) -> Situati
         form_valid=config is not None,
         alerting=loud and alert is not None and alert.alert_id not in workspace.ignored_alerts.get(),
         alerted=bool(workspace.alerts.get()),
-        too_big=largest is not None and config is not None and config.batch_size > largest,
+        other_batch=largest is not None and config is not None and config.batch_size != largest,
         offered=workspace.resume_offer.get() is not None,
         cards=len(workspace.cards.get()),
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QSize, QVariantAnimation
-from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QSize, Qt, QVariantAnimation, Signal
+from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from desktop_app.services.facade import EstimateState
 from desktop_app.ui import tank_texts as texts
 from desktop_app.ui.brush import Typeset
+from desktop_app.ui.focus_ring import RingedWidget
 from desktop_app.ui.tank_layout import TankLayout, lay_out
 from desktop_app.ui.tank_model import Said, Segment, TankSource, TankState
 from desktop_app.ui.tank_painter import TankPainter, segment_rects
@@ -22,8 +23,13 @@ _ANIMATED_SHARE: Final = 0.01
 _NOTHING: Final = TankState(TankSource.NO_CARD, Said(EstimateState.NONE))
 
 
-class TankWidget(QWidget):
-    """Draws one ``TankState``. It reads nothing itself: ``set_state`` gives it what ``TankReader.read`` made."""
+class TankWidget(RingedWidget):
+    """Draws one ``TankState``. It reads nothing itself: ``set_state`` gives it what ``TankReader.read`` made.
+
+    ``clicked``: somebody wants to know more, by mouse, Enter or Space.
+    """
+
+    clicked = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -38,6 +44,8 @@ class TankWidget(QWidget):
         self._animation.setStartValue(0.0)
         self._animation.setEndValue(1.0)
         self._animation.valueChanged.connect(self._on_animation_value)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.set_ring_color(theme.accent)
         self._describe()
 
     @property
@@ -56,6 +64,7 @@ class TankWidget(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
+        self.set_ring_color(theme.accent)
         self.update()
 
     def retranslate(self) -> None:
@@ -157,3 +166,14 @@ class TankWidget(QWidget):
             shares=self._shown,
         ).paint()
         painter.end()
+        super().paintEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):
+            self.clicked.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self.clicked.emit()
+        else:
+            super().keyPressEvent(event)

@@ -35,13 +35,14 @@ class TankSource(StrEnum):
     RUN = "run"  # measured
 
 
-# Which categories of live bytes make up a layer. Batches wait among the activations; what nobody owns is workspace.
+# Which categories of live bytes make up a layer. Batches wait among the activations; what lives for an operation only
+# and what nobody owns are workspace.
 _LAYERS: Final = {
     Segment.PARAMETERS: (Category.PARAMETERS,),
     Segment.GRADIENTS: (Category.GRADIENTS,),
     Segment.OPTIMIZER: (Category.OPTIMIZER_STATE,),
     Segment.ACTIVATIONS: (Category.ACTIVATIONS, Category.INPUTS),
-    Segment.WORKSPACE: (Category.WORKSPACE, Category.OTHER),
+    Segment.WORKSPACE: (Category.WORKSPACE, Category.TEMPORARIES, Category.OTHER),
 }
 
 

@@ -112,6 +112,9 @@ class Theme:
     tank_activations: str
     tank_workspace: str
     tank_idle: str
+    # Blocks that the tank counts to another layer.
+    block_temporaries: str
+    block_inputs: str
 
 
 DARK: Final = Theme(
@@ -154,6 +157,8 @@ DARK: Final = Theme(
     tank_activations="#86CAF3",
     tank_workspace="#B9E4FB",
     tank_idle="#263140",
+    block_temporaries="#A98BD6",
+    block_inputs="#3FA796",
 )
 LIGHT: Final = Theme(
     name="light",
@@ -195,6 +200,8 @@ LIGHT: Final = Theme(
     tank_activations="#7DB6E4",
     tank_workspace="#A9CFEE",
     tank_idle="#DEE5EC",
+    block_temporaries="#8A6BBF",
+    block_inputs="#2F8F7F",
 )
 HIGH_CONTRAST_DARK: Final = dataclasses.replace(
     DARK,

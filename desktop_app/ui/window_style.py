@@ -42,12 +42,18 @@ _RULES: Final = Template("""
 #alertCard { background: $raised; border: 1px solid transparent; border-radius: 6px; }
 #alertCard:focus { border-color: $accent; }
 
-#processTable::item { padding: 0 6px; }
-#processTable QHeaderView::section { padding: 5px 6px; }
-#processTable QHeaderView::down-arrow, #processTable QHeaderView::up-arrow {
+#processTable::item, #blockTable::item, #moduleTree::item { padding: 0 6px; }
+#processTable QHeaderView::section, #blockTable QHeaderView::section, #moduleTree QHeaderView::section {
+  padding: 5px 6px; }
+#processTable QHeaderView::down-arrow, #processTable QHeaderView::up-arrow,
+#moduleTree QHeaderView::down-arrow, #moduleTree QHeaderView::up-arrow {
   width: 8px; height: 8px; subcontrol-origin: padding; subcontrol-position: right center; }
-#processTable QHeaderView::down-arrow { image: url($icons/chevron-down.svg); }
-#processTable QHeaderView::up-arrow { image: url($icons/chevron-up.svg); }
+#processTable QHeaderView::down-arrow, #moduleTree QHeaderView::down-arrow { image: url($icons/chevron-down.svg); }
+#processTable QHeaderView::up-arrow, #moduleTree QHeaderView::up-arrow { image: url($icons/chevron-up.svg); }
+#memoryTabs::tab { padding: 6px 10px; }
+#memoryPage { padding-left: 0; text-align: left; }
+#moreLevers { padding-left: 0; text-align: left; }
+#codeLine { background: $sunken; border: 1px solid $line; border-radius: 6px; }
 
 #palette { background: $surface; border: 1px solid $line; }
 #palette QListView { background: $surface; }

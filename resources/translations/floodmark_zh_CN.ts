@@ -244,6 +244,10 @@
         <translation>工作区</translation>
     </message>
     <message>
+        <source>Temporaries</source>
+        <translation>临时张量</translation>
+    </message>
+    <message>
         <source>Inputs</source>
         <translation>输入</translation>
     </message>
@@ -684,6 +688,22 @@
         <translation>侧栏</translation>
     </message>
     <message>
+        <source>Curves over time</source>
+        <translation>随时间的曲线</translation>
+    </message>
+    <message>
+        <source>Memory of one step</source>
+        <translation>一步的显存</translation>
+    </message>
+    <message>
+        <source>Search modules</source>
+        <translation>搜索模块</translation>
+    </message>
+    <message>
+        <source>Largest blocks</source>
+        <translation>最大的内存块</translation>
+    </message>
+    <message>
         <source>Next card</source>
         <translation>下一块显卡</translation>
     </message>
@@ -989,6 +1009,21 @@
     <message>
         <source>{0} files cannot be read and are left out; the first: {1} ({2}). The log names all of them.</source>
         <translation>{0} 个文件无法读取，已跳过；第一个：{1}（{2}）。日志列出全部。</translation>
+    </message>
+</context>
+<context>
+    <name>EstimateCard</name>
+    <message>
+        <source>Use {0}</source>
+        <translation>改用 {0}</translation>
+    </message>
+    <message>
+        <source>Show where it goes</source>
+        <translation>看看用在哪里</translation>
+    </message>
+    <message>
+        <source>Use the largest batch that fits</source>
+        <translation>采用放得下的最大批量</translation>
     </message>
 </context>
 <context>
@@ -1487,6 +1522,13 @@
     </message>
 </context>
 <context>
+    <name>LeverRow</name>
+    <message>
+        <source>Copy</source>
+        <translation>复制</translation>
+    </message>
+</context>
+<context>
     <name>Levers</name>
     <message>
         <source>bfloat16 autocast</source>
@@ -1501,6 +1543,86 @@
         <translation>不用 foreach 更新</translation>
     </message>
     <message>
+        <source>Smaller batch, accumulate</source>
+        <translation>减小批量，累积梯度</translation>
+    </message>
+    <message>
+        <source>float16 autocast with a scaler</source>
+        <translation>float16 自动混合精度加损失缩放</translation>
+    </message>
+    <message>
+        <source>All of it in bfloat16, weights too</source>
+        <translation>权重在内全部用 bfloat16</translation>
+    </message>
+    <message>
+        <source>Checkpoint every block</source>
+        <translation>每个块都做激活检查点</translation>
+    </message>
+    <message>
+        <source>Checkpoint every second block</source>
+        <translation>每两个块做一个激活检查点</translation>
+    </message>
+    <message>
+        <source>Checkpoint every third block</source>
+        <translation>每三个块做一个激活检查点</translation>
+    </message>
+    <message>
+        <source>Checkpoint every fourth block</source>
+        <translation>每四个块做一个激活检查点</translation>
+    </message>
+    <message>
+        <source>Fused {optimizer}</source>
+        <translation>融合的 {optimizer}</translation>
+    </message>
+    <message>
+        <source>{optimizer} with 8-bit state</source>
+        <translation>8 位状态的 {optimizer}</translation>
+    </message>
+    <message>
+        <source>Adafactor in place of {optimizer}</source>
+        <translation>用 Adafactor 代替 {optimizer}</translation>
+    </message>
+    <message>
+        <source>Train the head only</source>
+        <translation>只训练输出头</translation>
+    </message>
+    <message>
+        <source>LoRA of rank {rank}</source>
+        <translation>秩为 {rank} 的 LoRA</translation>
+    </message>
+    <message>
+        <source>Clear gradients to None</source>
+        <translation>梯度清为 None</translation>
+    </message>
+    <message>
+        <source>Flash attention</source>
+        <translation>Flash 注意力</translation>
+    </message>
+    <message>
+        <source>Memory-efficient attention</source>
+        <translation>省显存的注意力</translation>
+    </message>
+    <message>
+        <source>Channels last</source>
+        <translation>通道在后的格式</translation>
+    </message>
+    <message>
+        <source>Expandable segments</source>
+        <translation>可扩展的段</translation>
+    </message>
+    <message>
+        <source>Optimizer state over {cards} cards (ZeRO-1)</source>
+        <translation>优化器状态分到 {cards} 张卡（ZeRO-1）</translation>
+    </message>
+    <message>
+        <source>Gradients too over {cards} cards (ZeRO-2)</source>
+        <translation>梯度也分到 {cards} 张卡（ZeRO-2）</translation>
+    </message>
+    <message>
+        <source>Everything over {cards} cards (FSDP)</source>
+        <translation>全部分到 {cards} 张卡（FSDP）</translation>
+    </message>
+    <message>
         <source>Batch {0} → {1}, accumulate</source>
         <translation>批量 {0} → {1}，累积</translation>
     </message>
@@ -1513,6 +1635,22 @@
         <translation>关</translation>
     </message>
     <message>
+        <source>peak {0}</source>
+        <translation>峰值 {0}</translation>
+    </message>
+    <message>
+        <source>peak {0}, then it fits</source>
+        <translation>峰值 {0}，放得下</translation>
+    </message>
+    <message>
+        <source>peak {0}, then it is tight</source>
+        <translation>峰值 {0}，很紧</translation>
+    </message>
+    <message>
+        <source>peak {0}, still too much</source>
+        <translation>峰值 {0}，仍然太多</translation>
+    </message>
+    <message>
         <source>None stops a leak. It only moves the day.</source>
         <translation>这些都止不住泄漏，只能推迟。</translation>
     </message>
@@ -1521,8 +1659,32 @@
         <translation>训练结束后可选用。</translation>
     </message>
     <message>
+        <source>{0}: the peak would be {1}. Shows what to write.</source>
+        <translation>{0}：峰值将是 {1}。点击查看该怎么写。</translation>
+    </message>
+    <message>
         <source>{0}: the peak would be {1}. Changes the form.</source>
         <translation>{0}：峰值将为 {1}。点击后写入表单。</translation>
+    </message>
+    <message>
+        <source>Not in this form. In your own code:</source>
+        <translation>表单里没有这一项。写在您自己的代码里：</translation>
+    </message>
+    <message>
+        <source>Not in this form. In the environment, before the start:</source>
+        <translation>表单里没有这一项。启动前写在环境变量里：</translation>
+    </message>
+    <message>
+        <source>Working out what would help…</source>
+        <translation>正在计算哪些办法有用…</translation>
+    </message>
+    <message>
+        <source>Show all {0}</source>
+        <translation>显示全部 {0} 项</translation>
+    </message>
+    <message>
+        <source>Show fewer</source>
+        <translation>收起</translation>
     </message>
 </context>
 <context>
@@ -1530,6 +1692,318 @@
     <message>
         <source>Floodmark</source>
         <translation>水位线 Floodmark</translation>
+    </message>
+</context>
+<context>
+    <name>Memory</name>
+    <message>
+        <source>Largest blocks</source>
+        <translation>最大的内存块</translation>
+    </message>
+    <message>
+        <source>Live bytes over one step</source>
+        <translation>一步之内的活动显存</translation>
+    </message>
+    <message>
+        <source>traced as CUDA, with a card in sight</source>
+        <translation>按 CUDA 追踪，看得到显卡</translation>
+    </message>
+    <message>
+        <source>traced as CUDA</source>
+        <translation>按 CUDA 追踪</translation>
+    </message>
+    <message>
+        <source>traced on meta tensors</source>
+        <translation>用元张量追踪</translation>
+    </message>
+    <message>
+        <source>by formula: wide</source>
+        <translation>按公式估算，范围较宽</translation>
+    </message>
+    <message>
+        <source>not traced</source>
+        <translation>没有追踪</translation>
+    </message>
+    <message>
+        <source>attention</source>
+        <translation>注意力</translation>
+    </message>
+    <message>
+        <source>optimizer</source>
+        <translation>优化器</translation>
+    </message>
+    <message>
+        <source>convolution</source>
+        <translation>卷积</translation>
+    </message>
+    <message>
+        <source>{0} cannot be traced without the card.</source>
+        <translation>没有显卡就无法追踪 {0}。</translation>
+    </message>
+    <message>
+        <source>The largest batch was not searched to the end.</source>
+        <translation>最大批量没有搜索到底。</translation>
+    </message>
+    <message>
+        <source>The data have no more samples than the largest batch.</source>
+        <translation>数据的样本数不超过最大批量。</translation>
+    </message>
+    <message>
+        <source>Memory of one step</source>
+        <translation>一步的显存</translation>
+    </message>
+    <message>
+        <source>Device</source>
+        <translation>设备</translation>
+    </message>
+    <message>
+        <source>Reserved</source>
+        <translation>已保留</translation>
+    </message>
+    <message>
+        <source>Live</source>
+        <translation>活动</translation>
+    </message>
+    <message>
+        <source>What this process takes of the card: torch&apos;s memory and the CUDA context.</source>
+        <translation>本进程占用的显存：torch 的显存加上 CUDA 上下文。</translation>
+    </message>
+    <message>
+        <source>What torch&apos;s allocator holds of the card, in use or idle.</source>
+        <translation>torch 分配器占有的显存，无论在用还是闲置。</translation>
+    </message>
+    <message>
+        <source>What tensors hold.</source>
+        <translation>张量占用的显存。</translation>
+    </message>
+    <message>
+        <source>Peak</source>
+        <translation>峰值</translation>
+    </message>
+    <message>
+        <source>As likely to be exceeded as not.</source>
+        <translation>超过与不超过的可能各半。</translation>
+    </message>
+    <message>
+        <source>Nine of ten stay below.</source>
+        <translation>十次有九次在此之下。</translation>
+    </message>
+    <message>
+        <source>Nineteen of twenty stay below.</source>
+        <translation>二十次有十九次在此之下。</translation>
+    </message>
+    <message>
+        <source>Peak by phase</source>
+        <translation>各阶段的峰值</translation>
+    </message>
+    <message>
+        <source>How it was found</source>
+        <translation>如何得出</translation>
+    </message>
+    <message>
+        <source>Fits with a probability of more than {0}.</source>
+        <translation>放得下的概率超过 {0}。</translation>
+    </message>
+    <message>
+        <source>Fits with a probability of less than {0}.</source>
+        <translation>放得下的概率不到 {0}。</translation>
+    </message>
+    <message>
+        <source>Fits with a probability of {0}.</source>
+        <translation>放得下的概率为 {0}。</translation>
+    </message>
+    <message>
+        <source>uncertain by {0}</source>
+        <translation>本身误差 {0}</translation>
+    </message>
+    <message>
+        <source>in {0}</source>
+        <translation>用时 {0}</translation>
+    </message>
+    <message>
+        <source>, </source>
+        <translation>，</translation>
+    </message>
+    <message>
+        <source>{0}.</source>
+        <translation>{0}。</translation>
+    </message>
+    <message>
+        <source>Kernels assumed: {0}.</source>
+        <translation>假定的内核：{0}。</translation>
+    </message>
+    <message>
+        <source>Values made up: {0}.</source>
+        <translation>假设的数值：{0}。</translation>
+    </message>
+    <message>
+        <source>No estimate yet. It follows as soon as the form changes.</source>
+        <translation>还没有估计。改动表单后就会有。</translation>
+    </message>
+    <message>
+        <source>Two training steps are traced without the card…</source>
+        <translation>正在不用显卡追踪两步训练…</translation>
+    </message>
+    <message>
+        <source>This estimate comes without a step to draw.</source>
+        <translation>这个估计没有可以画出的步骤。</translation>
+    </message>
+    <message>
+        <source>This estimate does not tell modules apart.</source>
+        <translation>这个估计不区分模块。</translation>
+    </message>
+    <message>
+        <source>the model itself</source>
+        <translation>模型本身</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>类别</translation>
+    </message>
+    <message>
+        <source>Size</source>
+        <translation>大小</translation>
+    </message>
+    <message>
+        <source>Made by</source>
+        <translation>产生者</translation>
+    </message>
+    <message>
+        <source>Lives</source>
+        <translation>存活</translation>
+    </message>
+    <message>
+        <source>Live here</source>
+        <translation>此处活动</translation>
+    </message>
+    <message>
+        <source>Owner</source>
+        <translation>所属</translation>
+    </message>
+    <message>
+        <source>event {0} of {1}</source>
+        <translation>第 {0} 个事件，共 {1} 个</translation>
+    </message>
+    <message>
+        <source>the whole step</source>
+        <translation>整个步骤</translation>
+    </message>
+    <message>
+        <source>from {0} on</source>
+        <translation>从{0}开始</translation>
+    </message>
+    <message>
+        <source>until {0}</source>
+        <translation>到{0}为止</translation>
+    </message>
+    <message>
+        <source>{0}, {1} events</source>
+        <translation>{0}，{1} 个事件</translation>
+    </message>
+    <message>
+        <source>{0} to {1}, {2} events</source>
+        <translation>{0}到{1}，{2} 个事件</translation>
+    </message>
+    <message>
+        <source>peak {0}</source>
+        <translation>峰值 {0}</translation>
+    </message>
+    <message>
+        <source>reserved</source>
+        <translation>已保留</translation>
+    </message>
+    <message>
+        <source>room</source>
+        <translation>可用</translation>
+    </message>
+    <message>
+        <source>Room for this process: {0}. Capacity less other processes and the CUDA context.</source>
+        <translation>本进程可用 {0}：容量减去其他进程和 CUDA 上下文。</translation>
+    </message>
+</context>
+<context>
+    <name>MemoryPage</name>
+    <message>
+        <source>Step</source>
+        <translation>步骤</translation>
+    </message>
+    <message>
+        <source>Modules</source>
+        <translation>模块</translation>
+    </message>
+    <message>
+        <source>Blocks</source>
+        <translation>内存块</translation>
+    </message>
+    <message>
+        <source>Peak</source>
+        <translation>峰值</translation>
+    </message>
+    <message>
+        <source>Largest blocks</source>
+        <translation>最大的内存块</translation>
+    </message>
+    <message>
+        <source>Tables</source>
+        <translation>表格</translation>
+    </message>
+</context>
+<context>
+    <name>ModulePage</name>
+    <message>
+        <source>Search modules</source>
+        <translation>搜索模块</translation>
+    </message>
+    <message>
+        <source>To the largest</source>
+        <translation>到最大处</translation>
+    </message>
+    <message>
+        <source>Open the way down to where most of the bytes are</source>
+        <translation>展开到占用最多的地方</translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation>复制</translation>
+    </message>
+    <message>
+        <source>Copy all modules as a table</source>
+        <translation>把所有模块复制为表格</translation>
+    </message>
+    <message>
+        <source>Modules</source>
+        <translation>模块</translation>
+    </message>
+</context>
+<context>
+    <name>Modules</name>
+    <message>
+        <source>Module</source>
+        <translation>模块</translation>
+    </message>
+    <message>
+        <source>At the peak</source>
+        <translation>峰值时</translation>
+    </message>
+    <message>
+        <source>Size</source>
+        <translation>大小</translation>
+    </message>
+    <message>
+        <source>Parameters</source>
+        <translation>参数</translation>
+    </message>
+    <message>
+        <source>Class</source>
+        <translation>类</translation>
+    </message>
+    <message>
+        <source>{0} found</source>
+        <translation>找到 {0} 个</translation>
+    </message>
+    <message>
+        <source>No module has “{0}” in its name or class.</source>
+        <translation>没有名称或类中含“{0}”的模块。</translation>
     </message>
 </context>
 <context>
@@ -1686,6 +2160,37 @@
     <message>
         <source>Choose a folder</source>
         <translation>选择文件夹</translation>
+    </message>
+</context>
+<context>
+    <name>PhaseNames</name>
+    <message>
+        <source>Build</source>
+        <translation>构建</translation>
+    </message>
+    <message>
+        <source>Forward</source>
+        <translation>前向</translation>
+    </message>
+    <message>
+        <source>Backward</source>
+        <translation>反向</translation>
+    </message>
+    <message>
+        <source>Optimizer</source>
+        <translation>优化器</translation>
+    </message>
+    <message>
+        <source>Clear gradients</source>
+        <translation>清除梯度</translation>
+    </message>
+    <message>
+        <source>Validation</source>
+        <translation>验证</translation>
+    </message>
+    <message>
+        <source>Save</source>
+        <translation>保存</translation>
     </message>
 </context>
 <context>
@@ -2165,6 +2670,25 @@
     <message>
         <source>No card</source>
         <translation>没有显卡</translation>
+    </message>
+</context>
+<context>
+    <name>TimelinePanel</name>
+    <message>
+        <source>Show more of the step</source>
+        <translation>显示更大范围</translation>
+    </message>
+    <message>
+        <source>Show less of the step</source>
+        <translation>显示更小范围</translation>
+    </message>
+    <message>
+        <source>Whole step</source>
+        <translation>整步</translation>
+    </message>
+    <message>
+        <source>Show the whole step</source>
+        <translation>显示整个步骤</translation>
     </message>
 </context>
 <context>

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from desktop_app.ui.header import CardChip, SearchButton
 from desktop_app.ui.labels import ElidedLabel
-from desktop_app.ui.levers import LeverButton
+from desktop_app.ui.lever_row import LeverButton
 
 # These shorten their text by themselves and say all of it in their tooltip.
 ELIDING = (CardChip, SearchButton, LeverButton)

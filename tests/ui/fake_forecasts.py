@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import lru_cache
 
+from desktop_app.core.estimates import PhasePeaks, Timeline
 from desktop_app.core.forecasts import Alert, AlertSeverity, Cause, Estimate, Forecast, Lever, Quantiles, Verdict
 from desktop_app.core.steps import Phase
 from desktop_app.core.units import GIB
@@ -21,6 +23,7 @@ from tests.ui.fake_data import (
     FakeState,
     device_bytes,
 )
+from tests.ui.fake_timelines import bert_large_like, bert_modules
 
 
 def estimate_status(state: FakeState, config: RunConfig) -> EstimateStatus:
@@ -45,6 +48,7 @@ def estimate_status(state: FakeState, config: RunConfig) -> EstimateStatus:
             fits_probability=0.0,
             batch_size=512,
             largest_batch=312,
+            phase_peaks=phase_peaks(scale=7.9 / 4.31),
         )
     return EstimateStatus(EstimateState.READY, estimate=answer, config=config)
 
@@ -72,15 +76,45 @@ def ready_estimate() -> Estimate:
         context_bytes=CONTEXT_BYTES,
         idle_bytes=IDLE_BYTES,
         optimizer_demand_bytes=int(1.1 * GIB),
-        rung="replay",
+        rung="meta",
         seconds=0.8,
-        levers=(
-            Lever("batch_accumulate", {"batch_size": 48, "accumulation": 2}, int(0.34 * GIB), int(3.97 * GIB)),
-            Lever("bf16", {"precision": "bf16"}, int(0.61 * GIB), int(3.70 * GIB)),
-            Lever("sgd", {"optimizer": "sgd"}, int(0.78 * GIB), int(3.53 * GIB)),
-            Lever("no_foreach", {"foreach": False}, int(0.52 * GIB), int(3.79 * GIB)),
-        ),
+        levers=LEVERS,
+        phase_peaks=phase_peaks(),
+        modules=bert_modules(),
+        timeline=step_timeline(),
+        kernels_assumed=("attention:flash", "optimizer:foreach"),
+        guesses={"aten._local_scalar_dense": 3},
+        rung_width=0.01,
     )
+
+
+LEVERS = (
+    Lever("batch_accumulate", {"batch_size": 48, "accumulation": 2}, int(0.34 * GIB), int(3.97 * GIB)),
+    Lever("bf16", {"precision": "bf16"}, int(0.61 * GIB), int(3.70 * GIB)),
+    Lever("sgd", {"optimizer": "sgd"}, int(0.78 * GIB), int(3.53 * GIB)),
+    Lever("no_foreach", {"foreach": False}, int(0.52 * GIB), int(3.79 * GIB)),
+    Lever("checkpoint_full", {}, int(0.31 * GIB), int(4.0 * GIB), {"checkpointing": "full"}),
+    Lever("expandable_segments", {}, int(0.2 * GIB), int(4.11 * GIB), {}),
+    Lever("zero1", {}, int(0.15 * GIB), int(4.16 * GIB), {"sharding": "zero1", "world_size": 4}),
+    Lever("lora_8", {}, int(0.1 * GIB), int(4.21 * GIB), {"lora_rank": 8}),
+)
+
+
+@lru_cache
+def step_timeline() -> Timeline:
+    """Made once: the window compares by identity, and two thousand blocks take a while."""
+    return bert_large_like(blocks=2000)
+
+
+def phase_peaks(*, scale: float = 1.0) -> dict[Phase, PhasePeaks]:
+    """Peaks of device by phase: P50, and a spread of 5 % to P95."""
+    sizes = {Phase.BUILD: 0.94, Phase.FORWARD: 3.9, Phase.BACKWARD: 4.31, Phase.OPTIMIZER: 3.4, Phase.ZERO: 3.2}
+    found = {}
+    for phase, share in sizes.items():
+        gib = scale * share
+        device = Quantiles(int(gib * GIB), int(1.04 * gib * GIB), int(1.06 * gib * GIB))
+        found[phase] = PhasePeaks(device, device, device)
+    return found
 
 
 def without_leak(answer: Estimate) -> Estimate:

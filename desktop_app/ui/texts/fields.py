@@ -217,6 +217,7 @@ _CATEGORIES: Final[Mapping[str, str]] = {
     "optimizer_state": QT_TRANSLATE_NOOP("Categories", "Optimizer state"),
     "activations": QT_TRANSLATE_NOOP("Categories", "Activations"),
     "workspace": QT_TRANSLATE_NOOP("Categories", "Workspace"),
+    "temporaries": QT_TRANSLATE_NOOP("Categories", "Temporaries"),
     "inputs": QT_TRANSLATE_NOOP("Categories", "Inputs"),
     "other": QT_TRANSLATE_NOOP("Categories", "Other tensors"),
     "context": QT_TRANSLATE_NOOP("Categories", "CUDA context"),
