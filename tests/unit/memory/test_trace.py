@@ -268,7 +268,7 @@ def test_older_cards_and_masks_take_the_efficient_kernel() -> None:
         with cuda_lowering(capability=(7, 5)):
             functional.scaled_dot_product_attention(query, query, query)
         mask = torch.zeros(256, 256, dtype=torch.bool)
-        with cuda_lowering(capability=(9, 0)):
+        with cuda_lowering(capability=(8, 6)):
             functional.scaled_dot_product_attention(query, query, query, attn_mask=mask)
 
     ops = [event.op for event in trace_ops(run).events if event.key > 0 and event.op.startswith("_scaled")]
@@ -329,28 +329,21 @@ def test_validation_does_not_keep_activations() -> None:
 # What cannot be traced
 
 
-@pytest.mark.parametrize(
-    ("look", "op"),
-    [
-        (lambda out: out * out.mean().item(), "aten._local_scalar_dense.default"),
-        (lambda out: out if out.sum() > 0 else -out, "aten._local_scalar_dense.default"),
-        (lambda out: out + out.nonzero().sum(), "aten.nonzero.default"),
-        (lambda out: out[out > 0].sum(), "aten.index.Tensor"),
-        (lambda out: out * len(torch.unique(out)), "aten._unique2.default"),
-    ],
-)
-def test_an_op_that_needs_data_is_named(look: Callable[[Tensor], Tensor], op: str) -> None:
-    class Looks(nn.Module):
+def test_an_op_that_has_no_answer_is_named() -> None:
+    class Aligns(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.head = nn.Linear(256, 3)
+            self.head = nn.Linear(16, 3)
 
         def forward(self, images: Tensor) -> Tensor:
-            return look(self.head(images.flatten(1)))
+            scores = self.head(images[:, 0]).log_softmax(-1).transpose(0, 1)
+            lengths = torch.full((images.shape[0],), 4, device=images.device)
+            aligned = functional.ctc_loss(scores, lengths.expand(4, -1).t(), lengths, lengths)
+            return scores.mean(0) + aligned
 
     with pytest.raises(UntraceableError) as caught:
-        trace_training(Training(Looks, sgd), batch_size=4)
-    assert caught.value.op == op
+        trace_training(Training(Aligns, sgd), batch_size=4)
+    assert caught.value.op == "aten._ctc_loss.Tensor"
     assert gc.isenabled()
 
 
