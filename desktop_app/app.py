@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import functools
 import logging
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import ConfigError, ExitCode, FloodmarkError, NoSuchDeviceError
+from desktop_app.core.forecasts import Verdict
 from desktop_app.core.load import CardLoad
 from desktop_app.core.steps import RunState
 from desktop_app.core.units import format_bytes
@@ -72,13 +74,30 @@ def diagnose(*, as_json: bool) -> int:
     return ExitCode.DONE
 
 
+def estimate_training(options: argparse.Namespace) -> int:
+    """``floodmark estimate``: an answer is an answer, also that it does not fit. One that could not be found is not."""
+    from desktop_app.services import estimate_report, estimate_words
+    from desktop_app.services.estimate_order import carry_out, make_order
+
+    order = make_order(options)
+    estimate = carry_out(order)
+    if options.json:
+        print(estimate_report.as_json(estimate, order))
+    else:
+        print(estimate_report.as_lines(estimate, order, estimate_report.terminal_of(sys.stdout)))
+    if estimate.verdict is Verdict.CANNOT_SAY:
+        raise FloodmarkError("estimate.cannot_say", f"Cannot say: {estimate_words.cannot_say(estimate)}")
+    return ExitCode.DONE
+
+
 def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must_train: bool = False) -> Session:
     """A session on the named card (simulated), on the machine's own, or on the default simulated one.
 
     ``must_train``: pass over cards that the installed torch cannot use. ``NoSuchDeviceError`` for a name that is not in
     the catalogue. The driver itself is asked later, by the sampler: it can block for seconds.
     """
-    from desktop_app.services.trainer import estimate_request, train_order
+    from desktop_app.services.estimate_service import EstimateService
+    from desktop_app.services.trainer import train_order
 
     clock, load = SessionClock(), CardLoad()
     backend: Backend
@@ -96,10 +115,12 @@ def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must
         """Where a run books its work: cards that joined later have a load of their own."""
         return (None if card is None else session.shelf.load_of(card.uuid)) or load
 
+    estimates = EstimateService()
     session = Session(
         clock=clock,
         backend=backend,
-        compute_estimate=estimate_request,
+        compute_estimate=estimates,
+        tracing=estimates,
         train=functools.partial(train_order, clock=clock, load_of=load_of),
         sampling_hz=sampling_hz,
     )

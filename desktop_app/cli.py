@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from desktop_app import __version__
 from desktop_app.core.errors import ExitCode, FloodmarkError
+from desktop_app.services.estimate_options import add_options
 
 if TYPE_CHECKING:
     from desktop_app.launch import Launch
@@ -102,6 +103,8 @@ def _dispatch(options: argparse.Namespace) -> int:
     from desktop_app import app
 
     match options.command:
+        case "estimate":
+            return app.estimate_training(options)
         case "doctor":
             return app.diagnose(as_json=options.json)
         case "demo":
@@ -181,6 +184,11 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--batch", type=int, metavar="N", help="batch size instead of the demonstration's own")
     train = commands.add_parser("train", parents=[shared, window, running], help="run a training from a TOML file")
     train.add_argument("config", type=Path, metavar="CONFIG.toml", help="the run (docs/guide/training.md)")
+    estimate = commands.add_parser(
+        "estimate", parents=[shared], help="the peak of GPU memory of a training, before its first step"
+    )
+    add_options(estimate)
+    estimate.set_defaults(lang=None, theme=None, card=None)
     doctor = commands.add_parser("doctor", parents=[shared], help="what is there, and a reason for everything missing")
     doctor.add_argument("--json", action="store_true", help="as JSON")
     doctor.set_defaults(lang=None, theme=None, card=None)

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.forecasts import Estimate
@@ -29,9 +29,30 @@ class EstimateRequest:
     with_levers: bool = True
 
 
-# Called first without and then with levers; imports torch, so it is handed in and loaded late.
-Compute = Callable[[EstimateRequest], Estimate]
+# Tells the answer as it grows, and gives the whole one: first without the largest batch (``PENDING`` among its
+# warnings), then with it, then after each lever. What telling raises ends it.
+Tell = Callable[[Estimate], None]
+Compute = Callable[[EstimateRequest, Tell], Estimate]
 
+
+class TraceControl(Protocol):
+    """Who traces for ``Compute``, in a process of its own. Any thread may call."""
+
+    def start(self) -> None:
+        """Make ready for the first request; returns at once."""
+
+    def supersede(self, newest: EstimateRequest) -> None:
+        """Nobody wants an answer to any other request any more."""
+
+    def close(self) -> None:
+        """End what is under way, and the process."""
+
+
+class SupersededError(Exception):
+    """Raised in ``Compute`` by telling what nobody wants any more."""
+
+
+PENDING: Final = "pending"  # memory.estimate.PENDING, which needs no import here
 _UNEXPECTED: Final = "estimate.failed"
 # WORKAROUND(CPython bpo-42969, < 3.14): a daemon thread that comes out of torch's C++ while the interpreter ends takes
 # the process down with SIGABRT. A trace takes seconds; the process waits so long for the one under way.
@@ -41,8 +62,9 @@ _AT_EXIT_S: Final = 8.0
 class Estimator:
     """Answers the newest request and forgets older ones. Runs in: estimator thread, started by the first request."""
 
-    def __init__(self, compute: Compute) -> None:
+    def __init__(self, compute: Compute, *, control: TraceControl | None = None) -> None:
         self._compute = compute
+        self._control = control
         self._condition = threading.Condition()
         self._waiting: EstimateRequest | None = None
         self._newest: EstimateRequest | None = None
@@ -62,7 +84,14 @@ class Estimator:
                 self._thread = threading.Thread(target=self._run, name="estimator", daemon=True)
                 self._thread.start()
                 atexit.register(self.stop, _AT_EXIT_S)
+            if self._control is not None:
+                self._control.supersede(request)
             self._condition.notify_all()
+
+    def warm_up(self) -> None:
+        """Have the tracing process started before anybody waits for it. Returns at once."""
+        if self._control is not None:
+            self._control.start()
 
     def refuse(self, config: RunConfig, error: FloodmarkError) -> None:
         """There is nothing to estimate ``config`` on: the reason is the answer."""
@@ -106,6 +135,8 @@ class Estimator:
         with self._condition:
             self._ending = True
             self._condition.notify_all()
+        if self._control is not None:
+            self._control.close()
         if self._thread is not None:
             self._thread.join(timeout_s)
             if self._thread.is_alive():
@@ -124,13 +155,35 @@ class Estimator:
             self._answer(request)
 
     def _answer(self, request: EstimateRequest) -> None:
-        """The verdict first, at once; what would help after it, unless a newer request has come."""
-        first = self._try(replace(request, with_levers=False))
-        if not self._tell(first, request) or not request.with_levers or first.state is EstimateState.FAILED:
+        """The verdict first, then the largest batch; what would help after it, unless a newer request has come."""
+        try:
+            answer = self._compute(request, lambda estimate: self._tell_part(estimate, request))
+        except SupersededError:
             return
-        second = self._try(request)
-        if second.state is EstimateState.READY:
-            self._tell(second, request)
+        except FloodmarkError as error:
+            self._fail(request, error.code, error.message)
+        except Exception as error:  # the thread must outlive a model that cannot be traced
+            _log.warning("The estimate failed", exc_info=error)
+            line = " ".join(str(error).split()) or type(error).__name__
+            self._fail(request, _UNEXPECTED, line)
+        else:
+            self._tell(EstimateStatus(EstimateState.READY, answer, request.config), request)
+
+    def _tell_part(self, estimate: Estimate, request: EstimateRequest) -> None:
+        if PENDING in estimate.warnings:
+            status = EstimateStatus(EstimateState.WORKING, estimate, request.config, levers_pending=request.with_levers)
+        else:
+            status = EstimateStatus(EstimateState.READY, estimate, request.config, levers_pending=request.with_levers)
+        if not self._tell(status, request):
+            raise SupersededError
+
+    def _fail(self, request: EstimateRequest, code: str, line: str) -> None:
+        """An answer that is there already stays, without what would have been found after it."""
+        with self._condition:
+            known = self.status.get()
+            answered = known.state is EstimateState.READY and known.config == request.config
+        status = EstimateStatus(EstimateState.FAILED, None, request.config, code, line)
+        self._tell(replace(known, levers_pending=False) if answered else status, request)
 
     def _tell(self, status: EstimateStatus, request: EstimateRequest) -> bool:
         """False when nobody wants it any more."""
@@ -140,13 +193,3 @@ class Estimator:
             self.status.set(status)
             self._condition.notify_all()
             return True
-
-    def _try(self, request: EstimateRequest) -> EstimateStatus:
-        try:
-            return EstimateStatus(EstimateState.READY, self._compute(request), request.config)
-        except FloodmarkError as error:
-            return EstimateStatus(EstimateState.FAILED, None, request.config, error.code, error.message)
-        except Exception as error:  # the thread must outlive a model that cannot be traced
-            _log.warning("The estimate failed", exc_info=error)
-            line = " ".join(str(error).split()) or type(error).__name__
-            return EstimateStatus(EstimateState.FAILED, None, request.config, _UNEXPECTED, line)

@@ -23,7 +23,7 @@ from desktop_app.core.telemetry import Card, ProcessSample, Reading, SelfCost
 from desktop_app.services.alert_desk import AlertDesk
 from desktop_app.services.card_choice import check_trainable, choose_card, simulated_name
 from desktop_app.services.card_use import CardUse
-from desktop_app.services.estimator import Compute, EstimateRequest, Estimator
+from desktop_app.services.estimator import Compute, EstimateRequest, Estimator, TraceControl
 from desktop_app.services.facade import EstimateStatus, Notice, ResumeOffer, TelemetryStatus
 from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.locations import sessions_folder
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 DEFAULT_HZ: Final = 5.0  # design: fast lane
 _RECORDER_NOTICE: Final = "recorder.trouble"
 # Ten seconds in all (design: staged quit). A trace under way and a call stuck in the driver end with the process.
-_PATIENCE_S: Final = {"trainer": 4.0, "sampler": 2.0, "estimator": 0.5, "recorder": 2.5}
+_PATIENCE_S: Final = {"trainer": 4.0, "sampler": 2.0, "estimator": 1.0, "recorder": 2.5}
 
 
 class Session:
@@ -59,6 +59,7 @@ class Session:
         compute_estimate: Compute,
         train: TrainerFactory,
         sampling_hz: float = DEFAULT_HZ,
+        tracing: TraceControl | None = None,
     ) -> None:
         self.clock = clock
         self.store = Store()
@@ -75,7 +76,7 @@ class Session:
         self._sampler = Sampler(self.shelf, clock, sink=self._feed, interval_s=1.0 / sampling_hz)
         self._use = CardUse()
         self._desk = AlertDesk(self.events)
-        self._estimator = Estimator(compute_estimate)
+        self._estimator = Estimator(compute_estimate, control=tracing)
         self._forecasts = ForecastFeed(self.store)
         self._records = RunRecords(
             clock=clock, store=self.store, events=self.events, on_trouble=self._on_recorder_trouble
@@ -129,6 +130,10 @@ class Session:
     def open(self) -> None:
         """Begin to sample. The cards appear in ``cards`` when the driver has answered."""
         self._sampler.start()
+
+    def warm_up(self) -> None:
+        """Have what estimates started before it is asked. Returns at once."""
+        self._estimator.warm_up()
 
     def request_estimate(self, config: RunConfig) -> None:
         try:

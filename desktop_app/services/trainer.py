@@ -10,53 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop_app.core.clock import SessionClock
-from desktop_app.core.errors import NoSuchDeviceError
-from desktop_app.core.forecasts import Estimate
 from desktop_app.core.load import CardLoad
 from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.core.telemetry import Card
-from desktop_app.services.estimator import EstimateRequest
+from desktop_app.services.estimate_cards import card_spec
 from desktop_app.services.run_desk import RunOrder
 from desktop_app.services.run_feed import RunFeed
 
 if TYPE_CHECKING:
-    from desktop_app.memory.overheads import CardSpec
     from desktop_app.training.control import ControlToken
     from desktop_app.training.devices import TrainingDevice
 
 _log = logging.getLogger(__name__)
-
-
-def estimate_request(request: EstimateRequest) -> Estimate:
-    """The peak of a run on a card. Runs in: estimator thread. ``FloodmarkError`` for data that cannot be read."""
-    from desktop_app.training.estimation import estimate_run
-
-    return estimate_run(
-        request.config,
-        card_spec(request.card),
-        others_bytes=request.others_bytes,
-        with_levers=request.with_levers,
-    )
-
-
-def card_spec(card: Card) -> CardSpec:
-    """A card as the estimate sees it. ``NoSuchDeviceError`` when its memory is not known."""
-    from desktop_app.memory.overheads import CardSpec
-
-    if not card.capacity_bytes or not card.total_bytes:
-        raise NoSuchDeviceError(
-            "device.memory_unknown",
-            f"The memory of {card.name} is not known, so nothing can be estimated on it. Choose a card by --card.",
-            params={"card": card.name},
-        )
-    return CardSpec(
-        name=card.name,
-        capacity_bytes=card.capacity_bytes,
-        total_bytes=card.total_bytes,
-        architecture=card.architecture,
-        compute_capability=card.compute_capability,
-        sm_count=card.sm_count,
-    )
 
 
 def train_order(

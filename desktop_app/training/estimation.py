@@ -1,112 +1,180 @@
-"""What a run will need on a card: its recipe handed to the tracer, and the changes that would help. Imported late."""
+"""What a run will need on a card: its recipe as a job for the tracer, and the changes that its form can make.
+
+Torch-free but for ``run_subject``, which the interpreter that traces calls.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import torch
-
-from desktop_app.core.forecasts import Estimate
-from desktop_app.memory.advice import Variant, levers
-from desktop_app.memory.estimate import estimate
-from desktop_app.memory.overheads import CardSpec
-from desktop_app.memory.trace import TraceSubject
-from desktop_app.training.config import RunConfig, field_spec
-from desktop_app.training.recipes.recipe import RECIPES, Batch
+from desktop_app.core.forecasts import Estimate, Lever
+from desktop_app.memory.card_spec import CardSpec
+from desktop_app.memory.estimate import Progress, TraceSource, estimate
+from desktop_app.memory.training_spec import TrainingSpec
+from desktop_app.training.config import FieldKind, RunConfig, config_from_mapping, field_spec
+from desktop_app.training.recipes.data import Batch, DataInfo
+from desktop_app.training.recipes.recipe import RECIPES
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor, nn
 
-    from desktop_app.training.recipes.data import DataInfo
+    from desktop_app.memory.trace import TraceSubject
+    from desktop_app.memory.trace_data import Trace
 
-# bf16 is computed in hardware from Ampere on (CUDA C++ Programming Guide, compute capability 8.0).
-_BF16_CAPABILITY: Final = (8, 0)
-WARN_LIMITED_BY_DATA: Final = "batch_limited_by_data"  # a larger batch would fit, but there are no more images
+ENTRY: Final = f"entry:{__name__}:run_subject"
 
-
-class RunTarget:
-    """One run as the tracer sees it: the recipe's own model, optimizer, batch and loss."""
-
-    def __init__(self, config: RunConfig, info: DataInfo) -> None:
-        self._config = config
-        self._info = info
-        self._recipe = RECIPES[config.recipe]
-
-    def build(self) -> TraceSubject:
-        """A fresh model and optimizer on the current default device."""
-        model = self._recipe.model(self._config, self._info)
-        return TraceSubject(
-            model=model,
-            optimizer=self._recipe.optimizer(self._config, model),
-            batch=self._batch,
-            micro_step=self._forward,
-            accumulation=self._config.accumulation,
-            precision=self._config.precision,
-            grad_clip=self._config.grad_clip or None,
-        )
-
-    def _batch(self, batch_size: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        batch = self._recipe.example_batch(self._info, batch_size=batch_size, device=device)
-        return batch.inputs, batch.targets
-
-    def _forward(self, model: nn.Module, tensors: Any) -> Tensor:
-        return self._recipe.loss(model, Batch(*tensors))[0]
+# Fields of a specification that a run has too, by its own name for them. What is not here, a run's form cannot change.
+_RUN_FIELDS: Final[Mapping[str, str]] = {
+    "batch_size": "batch_size",
+    "accumulation": "accumulation",
+    "precision": "precision",
+    "optimizer": "optimizer",
+    "foreach": "foreach",
+    "grad_clip": "grad_clip",
+}
+_SETTLED: Final = frozenset({"foreach", "fused", "optimizer_arguments"})  # by the run, whatever its optimizer
+# What the model and its data are made of: the trace of two runs that differ in nothing else is one trace.
+_SUBJECT_FIELDS: Final = (
+    "recipe", "model", "width", "hidden", "depth", "optimizer", "foreach", "momentum", "weight_decay",
+)  # fmt: skip
 
 
-def trace_target(config: RunConfig, info: DataInfo) -> RunTarget:
-    """The run that ``config`` and its data describe, for ``memory.trace``."""
-    return RunTarget(config, info)
+def spec_of(config: RunConfig, info: DataInfo) -> TrainingSpec:
+    """The run as a job for the tracer. Runs that need the same memory are the same job."""
+    return TrainingSpec(
+        model=ENTRY,
+        arguments={
+            "config": {name: getattr(config, name) for name in _SUBJECT_FIELDS},
+            "info": {"classes": len(info.classes), "channels": info.channels, "image_size": info.image_size},
+        },
+        batch_size=config.batch_size,
+        accumulation=config.accumulation,
+        precision=config.precision,
+        optimizer=config.optimizer,
+        foreach=config.foreach,
+        fused=False,
+        grad_clip=config.grad_clip or None,
+        image_size=info.image_size,
+        classes=len(info.classes),
+    )
+
+
+def run_subject(config: Mapping[str, Any], info: Mapping[str, Any]) -> TraceSubject:
+    """The recipe's own model, optimizer, batch and loss. Called by the tracer with the arguments of ``spec_of``."""
+    from desktop_app.memory.trace import TraceSubject
+
+    run = config_from_mapping(config)
+    data = DataInfo(
+        classes=tuple(map(str, range(info["classes"]))),
+        channels=info["channels"],
+        image_size=info["image_size"],
+        train_samples=1,
+        validation_samples=1,
+    )
+    recipe = RECIPES[run.recipe]
+
+    def batch(batch_size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        example = recipe.example_batch(data, batch_size=batch_size, device=device)
+        return example.inputs, example.targets
+
+    def forward(model: nn.Module, tensors: Any) -> Tensor:
+        return recipe.loss(model, Batch(*tensors))[0]
+
+    model = recipe.model(run, data)
+    return TraceSubject(model=model, optimizer=recipe.optimizer(run, model), batch=batch, micro_step=forward)
 
 
 def estimate_run(
     config: RunConfig,
     card: CardSpec,
     *,
-    others_bytes: int = 0,
+    trace: TraceSource | None = None,
     info: DataInfo | None = None,
+    others_bytes: int = 0,
+    risk: float = 0.05,
+    context_bytes: int | None = None,
+    workspaces_known: bool = False,
     with_levers: bool = True,
+    changes: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
 ) -> Estimate:
-    """The peak of a run on a card. ``info``: what the data are, where that is known already.
+    """The peak of a run on a card. ``info``: what the data are, where that is known already. ``changes``: fields of
+    the specification that a run's form lacks. ``trace``: ``None`` traces in this process. See ``memory.estimate``.
 
-    Raises ``FloodmarkError`` for data that cannot be read.
+    Raises ``FloodmarkError`` for data that cannot be read, ``TracerError`` where no trace comes about.
     """
     known = info or RECIPES[config.recipe].describe(config)
-    base = estimate(trace_target(config, known), card, batch_size=config.batch_size, others_bytes=others_bytes)
-    base = _within_data(base, known.train_samples // config.accumulation)
-    if not with_levers:
-        return base
-    variants = {
-        code: Variant(changes, trace_target(changed, known), changed.batch_size)
-        for code, changes in _changes(config, card)
-        for changed in (dataclasses.replace(config, **changes),)
-    }
-    return dataclasses.replace(base, levers=levers(base, card, variants))
+    source = trace or _trace_here
+    answer = estimate(
+        spec_of(config, known).changed(**(changes or {})),
+        card,
+        trace=lambda spec, on: source(as_run(spec, config, known), on),
+        others_bytes=others_bytes,
+        risk=risk,
+        context_bytes=context_bytes,
+        workspaces_known=workspaces_known,
+        levers=with_levers,
+        most_batch=max(1, known.train_samples // config.accumulation),
+        progress=None if progress is None else lambda answer: progress(_with_changes(answer, config)),
+    )
+    return _with_changes(answer, config)
 
 
-def _within_data(answer: Estimate, most_samples: int) -> Estimate:
-    """No batch is larger than the data: advice that cannot be followed is none."""
-    largest = answer.largest_batch
-    if largest is None or largest <= most_samples:
-        return answer
-    warnings = (*answer.warnings, WARN_LIMITED_BY_DATA)
-    return dataclasses.replace(answer, largest_batch=max(1, most_samples), warnings=warnings)
+def as_run(spec: TrainingSpec, config: RunConfig, info: DataInfo) -> TrainingSpec:
+    """The specification of a changed run, as the run itself would be: another optimizer with the run's own settings."""
+    own, rest = _parted(_differences(spec, spec_of(config, info)))
+    return spec_of(dataclasses.replace(config, **cast("dict[str, Any]", own)), info).changed(**rest)
 
 
-def _changes(config: RunConfig, card: CardSpec) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What could be changed without learning something else."""
-    most = field_spec("accumulation").maximum
-    assert most is not None
-    if config.batch_size % 2 == 0 and 2 * config.accumulation <= most:
-        yield (
-            "batch_accumulate",
-            {"batch_size": config.batch_size // 2, "accumulation": 2 * config.accumulation},
-        )
-    capability = card.compute_capability
-    if config.precision == "fp32" and (capability is None or capability >= _BF16_CAPABILITY):
-        yield "bf16", {"precision": "bf16"}
-    if config.foreach:
-        yield "no_foreach", {"foreach": False}
-    if config.optimizer != "sgd":
-        yield "sgd", {"optimizer": "sgd"}
+def run_changes(lever: Lever, config: RunConfig) -> dict[str, object]:
+    """What the lever changes in the run's form; nothing when the form cannot make all of it so."""
+    own, rest = _parted(lever.settings)
+    return {} if rest else {name: value for name, value in own.items() if getattr(config, name) != value}
+
+
+def _with_changes(answer: Estimate, config: RunConfig) -> Estimate:
+    """The same answer, its levers with the fields of the run's form that they change."""
+    levers = tuple(dataclasses.replace(lever, changes=run_changes(lever, config)) for lever in answer.levers)
+    return dataclasses.replace(answer, levers=levers)
+
+
+def _differences(spec: TrainingSpec, base: TrainingSpec) -> dict[str, Any]:
+    """Fields of ``spec`` that are not as in ``base``."""
+    names = (item.name for item in dataclasses.fields(spec))
+    return {name: value for name in names if (value := getattr(spec, name)) != getattr(base, name)}
+
+
+def _parted(settings: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Settings that are fields of a run, by the run's names, and the rest. An optimizer that a run knows comes with the
+    run's own arguments and kernels."""
+    optimizer = settings.get("optimizer")
+    settled = _SETTLED if optimizer is not None and _takes("optimizer", optimizer) else frozenset()
+    own: dict[str, object] = {}
+    rest: dict[str, object] = {}
+    for name, value in settings.items():
+        field = _RUN_FIELDS.get(name)
+        if field is not None and _takes(field, value):
+            own[field] = value
+        elif name not in settled:
+            rest[name] = value
+    return own, rest
+
+
+def _takes(field: str, value: object) -> bool:
+    spec = field_spec(field)
+    if spec.kind is FieldKind.FLAG:
+        return isinstance(value, bool)
+    if spec.choices:
+        return value in spec.choices
+    assert spec.minimum is not None
+    assert spec.maximum is not None
+    return isinstance(value, int | float) and not isinstance(value, bool) and spec.minimum <= value <= spec.maximum
+
+
+def _trace_here(spec: TrainingSpec, card: CardSpec) -> Trace:
+    from desktop_app.memory.tracing.child import trace_spec
+
+    return trace_spec(spec, card)

@@ -38,7 +38,6 @@ MINIMUM_TORCH: Final = (2, 6)
 _ABANDONED_S: Final = 10.0
 # Linux: which process goes first when memory runs out. 0 is usual, 1000 is always: rather this one than a training.
 _OOM_SCORE: Final = "500"
-_NICENESS: Final = 5  # the window draws meanwhile
 
 _Jobs = queue.SimpleQueue[bytes]
 
@@ -77,8 +76,6 @@ def _behave() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
 
 
 def _read(jobs: int, waiting: _Jobs) -> None:

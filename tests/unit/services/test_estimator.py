@@ -8,35 +8,45 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from desktop_app.core.errors import FloodmarkError
-from desktop_app.core.forecasts import Estimate
-from desktop_app.services.estimator import EstimateRequest, Estimator
-from desktop_app.services.facade import EstimateState
+from desktop_app.core.forecasts import Estimate, Lever
+from desktop_app.memory import estimate as memory_estimate
+from desktop_app.services.estimator import PENDING, EstimateRequest, Estimator, Tell
+from desktop_app.services.facade import EstimateState, EstimateStatus
 from desktop_app.training.config import RunConfig
 
 from .doubles import PATIENCE_S, Watched, make_card, make_estimate
 
 CARD = make_card()
+LEVER = Lever("bf16", {"precision": "bf16"}, saved_bytes=1 << 20, device_peak_bytes=499 << 20)
 
 
 class Computer:
-    """Computes nothing until it is told; then what ``answer`` says. Keeps what it was asked."""
+    """Computes nothing until it is told; then what ``answer`` says, and levers after another word."""
 
     def __init__(self) -> None:
         self.asked: queue.SimpleQueue[EstimateRequest] = queue.SimpleQueue()
         self.go = threading.Semaphore(0)
         self.answer: Callable[[EstimateRequest], Estimate] = lambda request: make_estimate(
-            batch_size=request.config.batch_size, largest_batch=900 if request.with_levers else 800
+            batch_size=request.config.batch_size, largest_batch=800
         )
+        self.levers: Callable[[Estimate], Estimate] = lambda first: replace(first, levers=(LEVER,))
 
-    def __call__(self, request: EstimateRequest) -> Estimate:
+    def __call__(self, request: EstimateRequest, tell: Tell) -> Estimate:
         self.asked.put(request)
         assert self.go.acquire(timeout=PATIENCE_S)
-        return self.answer(request)
+        first = self.answer(request)
+        tell(replace(first, largest_batch=None, warnings=(PENDING,)))
+        if not request.with_levers:
+            return first
+        tell(first)
+        assert self.go.acquire(timeout=PATIENCE_S)
+        return self.levers(first)
 
 
 @pytest.fixture
@@ -62,12 +72,61 @@ def test_the_verdict_comes_first_and_the_levers_after_it(estimator: Estimator, c
     assert estimator.status.get().state is EstimateState.WORKING
     computer.go.release()
     status = estimator.wait_for(wanted.config, timeout_s=PATIENCE_S)
-    assert status.state is EstimateState.READY
+    assert (status.state, status.config) == (EstimateState.READY, wanted.config)
     assert status.estimate == make_estimate(batch_size=32, largest_batch=800)
-    assert status.config == wanted.config
+    assert status.levers_pending
     computer.go.release()
-    Watched(estimator.status).until(lambda s: s.estimate.largest_batch == 900)
-    assert [computer.asked.get_nowait().with_levers for _ in range(2)] == [False, True]
+    Watched(estimator.status).until(lambda s: not s.levers_pending)
+    assert estimator.status.get().estimate == replace(make_estimate(batch_size=32, largest_batch=800), levers=(LEVER,))
+    assert computer.asked.get_nowait() == wanted
+    assert computer.asked.empty()
+
+
+def test_the_peak_is_shown_while_the_largest_batch_is_searched(estimator: Estimator, computer: Computer) -> None:
+    seen: queue.SimpleQueue[EstimateStatus] = queue.SimpleQueue()
+    answer = computer.answer
+
+    def look(asked: EstimateRequest) -> Estimate:
+        seen.put(estimator.status.get())
+        return answer(asked)
+
+    computer.answer = look
+    computer.levers = lambda first: first
+    computer.go.release()
+    estimator.request(request(32, with_levers=True))
+    assert seen.get(timeout=PATIENCE_S).estimate is None
+    Watched(estimator.status).until(lambda s: s.state is EstimateState.READY)
+    assert PENDING == memory_estimate.PENDING  # what the real one tells first
+    computer.go.release()
+
+
+class Control:
+    """Notes what the tracing process is told."""
+
+    def __init__(self) -> None:
+        self.told: queue.SimpleQueue[object] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        self.told.put("start")
+
+    def supersede(self, newest: EstimateRequest) -> None:
+        self.told.put(newest)
+
+    def close(self) -> None:
+        self.told.put("close")
+
+
+def test_the_tracing_process_is_told_what_is_wanted_and_ended(computer: Computer) -> None:
+    control = Control()
+    estimator = Estimator(computer, control=control)
+    estimator.warm_up()
+    first, second = request(1), request(2)
+    estimator.request(first)
+    estimator.request(second)
+    computer.go.release(2)
+    estimator.wait_for(second.config, timeout_s=PATIENCE_S)
+    assert estimator.stop(PATIENCE_S)
+    assert [control.told.get_nowait() for _ in range(4)] == ["start", first, second, "close"]
 
 
 def test_only_the_newest_of_several_requests_is_answered(estimator: Estimator, computer: Computer) -> None:
@@ -131,21 +190,17 @@ def test_a_failure_is_one_line_and_the_next_request_is_answered(
 
 
 def test_levers_that_fail_do_not_take_the_verdict_away(estimator: Estimator, computer: Computer) -> None:
-    usual = computer.answer
+    def fail(_: Estimate) -> Estimate:
+        raise RuntimeError("odd")
 
-    def without_levers(asked: EstimateRequest) -> Estimate:
-        if asked.with_levers:
-            raise RuntimeError("odd")
-        return usual(asked)
-
-    computer.answer = without_levers
-    computer.go.release(2)
+    computer.levers = fail
     estimator.request(request(1, with_levers=True))
-    for _ in range(2):
-        computer.asked.get(timeout=PATIENCE_S)
-    estimator.request(request(2))  # the thread comes to it when it has dealt with the levers
-    computer.asked.get(timeout=PATIENCE_S)
-    assert estimator.status.get().estimate == make_estimate(batch_size=1, largest_batch=800)
+    computer.go.release()
+    assert estimator.wait_for(RunConfig(batch_size=1), timeout_s=PATIENCE_S).levers_pending
+    computer.go.release()
+    Watched(estimator.status).until(lambda s: not s.levers_pending)
+    status = estimator.status.get()
+    assert (status.state, status.estimate) == (EstimateState.READY, make_estimate(batch_size=1, largest_batch=800))
 
 
 def test_nobody_waits_for_what_was_not_asked_or_is_forgotten(estimator: Estimator, computer: Computer) -> None:
@@ -214,7 +269,7 @@ from desktop_app.training.config import RunConfig
 from services.doubles import make_card
 begun = threading.Event()
 
-def compute(_):
+def compute(*_):
     begun.set()
     threading.Event().wait(0.3)
     print("traced", flush=True)

@@ -24,7 +24,7 @@ from desktop_app.forecast.forecaster import Forecaster
 from desktop_app.services import session_database
 from desktop_app.services.alert_desk import AlertDesk
 from desktop_app.services.card_use import CardUse
-from desktop_app.services.estimator import EstimateRequest, Estimator
+from desktop_app.services.estimator import EstimateRequest, Estimator, Tell
 from desktop_app.services.facade import EstimateState
 from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.notice_board import NoticeBoard
@@ -72,7 +72,7 @@ class Bench:
         )
         self.seen = Watched(self.desk.run)
 
-    def _estimate(self, request: EstimateRequest) -> Estimate:
+    def _estimate(self, request: EstimateRequest, _: Tell) -> Estimate:
         assert self.answering.wait(PATIENCE_S)
         return make_estimate(batch_size=request.config.batch_size)
 

@@ -18,7 +18,7 @@ from desktop_app.core.lifecycle import StageOutcome
 from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.core.units import GIB, MIB
 from desktop_app.services import session as sessions
-from desktop_app.services.estimator import EstimateRequest
+from desktop_app.services.estimator import EstimateRequest, Tell
 from desktop_app.services.facade import EstimateState, Workspace
 from desktop_app.services.locations import sessions_folder
 from desktop_app.services.report import exit_code
@@ -47,7 +47,7 @@ class Bench:
             sampling_hz=50.0,
         )
 
-    def _estimate(self, request: EstimateRequest) -> Estimate:
+    def _estimate(self, request: EstimateRequest, _: Tell) -> Estimate:
         self.asked.put(request)
         self.before_estimate()
         return make_estimate(batch_size=request.config.batch_size)

@@ -11,19 +11,17 @@ import pytest
 from PIL import Image
 
 from desktop_app.core.clock import SessionClock
-from desktop_app.core.errors import NoSuchDeviceError
 from desktop_app.core.events import EventQueue
 from desktop_app.core.load import CardLoad
 from desktop_app.core.steps import MemoryStats, RunState, RunStatus
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import Card
-from desktop_app.core.units import GIB, MIB
+from desktop_app.core.units import MIB
 from desktop_app.services import trainer
-from desktop_app.services.estimator import EstimateRequest
 from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.run_desk import RunOrder
 from desktop_app.services.run_feed import RunFeed
-from desktop_app.services.trainer import card_spec, estimate_request, train_order
+from desktop_app.services.trainer import train_order
 from desktop_app.training.checkpoints import FILE_NAME
 from desktop_app.training.config import RunConfig
 from desktop_app.training.control import ControlToken
@@ -128,31 +126,6 @@ def test_a_stop_while_data_are_read_ends_before_any_step(config: RunConfig, tmp_
     status = run.train()
     assert (status.state, status.step, status.run_name, status.epochs) == (RunState.STOPPED, 0, "tiny", 2)
     assert run.published == []
-
-
-def test_an_estimate_is_made_of_a_recipe_on_a_card(config: RunConfig) -> None:
-    request = EstimateRequest(config, CARD, others_bytes=512 * MIB, with_levers=False)
-    estimate = estimate_request(request)
-    assert estimate.capacity_bytes == 6 * GIB - 128 * MIB
-    assert estimate.others_bytes == 512 * MIB
-    assert estimate.batch_size == 6
-    assert estimate.levers == ()
-    peak = estimate.device_peak_bytes
-    assert estimate.context_bytes < peak.p50 < peak.p95 < 2 * GIB  # of this run, without the others
-
-
-def test_a_card_is_described_for_the_estimate() -> None:
-    spec = card_spec(CARD)
-    assert (spec.name, spec.capacity_bytes, spec.total_bytes) == (CARD.name, 6 * GIB - 128 * MIB, 6 * GIB)
-    assert (spec.compute_capability, spec.sm_count) == ((7, 5), 22)
-
-
-@pytest.mark.parametrize("total_bytes", [None, 0])
-def test_a_card_of_unknown_memory_cannot_be_estimated(total_bytes: int | None) -> None:
-    with pytest.raises(NoSuchDeviceError) as caught:
-        card_spec(make_card(total_bytes=total_bytes, driver_reserved_bytes=None))
-    assert caught.value.code == "device.memory_unknown"
-    assert "--card" in str(caught.value)
 
 
 @pytest.mark.parametrize(("allowed", "cores"), [({3}, 1), ({0, 1, 5}, 3)])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from desktop_app.core.units import GIB
+from desktop_app.memory.estimate import WARN_LIMITED_BY_DATA
 from desktop_app.memory.overheads import CardSpec
 from desktop_app.training.config import RunConfig
-from desktop_app.training.estimation import WARN_LIMITED_BY_DATA, estimate_run
+from desktop_app.training.estimation import estimate_run
 
 
 def card(capacity_bytes: int) -> CardSpec:
