@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 DEFAULT_HZ: Final = 5.0  # design: fast lane
 _RECORDER_NOTICE: Final = "recorder.trouble"
 # Ten seconds in all (design: staged quit). A trace under way and a call stuck in the driver end with the process.
-_PATIENCE_S: Final = {"trainer": 4.0, "sampler": 2.0, "estimator": 1.0, "recorder": 2.5}
+_PATIENCE_S: Final = {"trainer": 4.0, "sampler": 2.0, "estimator": 0.5, "recorder": 2.5}
 
 
 class Session:
