@@ -27,13 +27,14 @@ def steady(trace: Trace) -> Trace:
 
 
 def with_third_step(events: Sequence[TraceEvent]) -> tuple[TraceEvent, ...]:
-    """The events with the second step repeated behind itself; unchanged where the steps do not join up.
+    """The events with the second step repeated behind itself; unchanged with more steps, or where they do not join up.
 
     They join when each storage that the second step takes over from the first has one successor, of the same op,
     module, owner and size, which the second step hands on in turn, and nothing else outlives the second step.
     """
     rows = [row for row, event in enumerate(events) if event.step == _SECOND and event.phase not in _OUTSIDE]
-    if not rows or rows[-1] - rows[0] + 1 != len(rows):
+    has_more = any(event.step > _SECOND for event in events)
+    if has_more or not rows or rows[-1] - rows[0] + 1 != len(rows):
         return tuple(events)
     head, step, tail = events[: rows[0]], list(events[rows[0] : rows[-1] + 1]), events[rows[-1] + 1 :]
     successors = _successors(head, step)

@@ -17,10 +17,12 @@ from desktop_app.memory.estimate_outlook import Outlook, Unknowns
 from desktop_app.memory.estimate_steady import steady
 from desktop_app.memory.estimate_table import EventTable
 from desktop_app.memory.trace_data import Trace
-from desktop_app.memory.trace_errors import UntraceableError
+from desktop_app.memory.trace_errors import TracerError, UntraceableError
 
 MOST: Final = 1 << 20  # where the search ends for a training whose memory does not grow
 _REAL_TRACES: Final = 24  # at most: halving 2^20 takes 20
+# What a model may say to one batch size and not to another, as batch norm does to a single sample.
+_REFUSED: Final = frozenset({"bad_model", "bad_spec", "needs_data", "failed"})
 _TRUSTED: Final = 6  # predictions that may fail before the gap is halved instead
 
 TraceAt = Callable[[int], Trace]
@@ -64,14 +66,17 @@ class BatchSearch:
         self._failed = 0  # predictions
 
     def run(self, base: Trace) -> BatchAnswer:
-        """From a trace that is there already. An op that stops tracing at another batch size ends the search."""
+        """From a trace that is there already. A batch size that cannot be traced is none that could be trained."""
         confirmed = True
-        try:
-            self._learn(base)
-            while self._high - self._low > 1 and len(self._known) <= _REAL_TRACES:
-                self._learn(self._trace_at(self._next()))
-        except UntraceableError:
-            confirmed = False
+        self._learn(base)
+        while self._high - self._low > 1 and len(self._known) <= _REAL_TRACES:
+            batch = self._next()
+            try:
+                self._learn(self._trace_at(batch))
+            except (UntraceableError, TracerError) as error:
+                if isinstance(error, TracerError) and error.kind not in _REFUSED:
+                    raise
+                self._high, confirmed = batch, False
         confirmed = confirmed and self._high - self._low == 1
         return BatchAnswer(
             largest=self._low or None,
