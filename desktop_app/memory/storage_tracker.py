@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -183,7 +184,23 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def watch_modules(self, model: torch.nn.Module) -> None:
         """From now on say which module of this model makes a storage, by hooks on it."""
         self.leave_modules()
-        self._modules = ModuleOwners(model)
+        owners = self._modules = ModuleOwners(model)
+        for tensor in moved_tensors(model):
+            self._name(tensor, owners.of(tensor))
+        for reference, _ in self._optimizers:
+            optimizer = reference()
+            for parameter, tensor in state_of(optimizer) if optimizer is not None else ():
+                self._name(tensor, owners.of(parameter))
+
+    def _name(self, tensor: torch.Tensor, module: str) -> None:
+        ref = self._refs.get(tensor.untyped_storage()._cdata)  # noqa: SLF001
+        if ref is not None:
+            ref.module = module
+
+    def living(self) -> Iterator[StorageRef]:
+        """Booked storages that have memory now."""
+        self.settle_frees()
+        return (ref for ref in list(self._refs.values()) if ref.handle is not None)
 
     def leave_modules(self) -> None:
         """Take those hooks off again."""

@@ -352,3 +352,67 @@ def test_a_run_in_another_thread_than_the_one_that_made_the_device() -> None:
     assert device.stats().live_bytes == expected.stats().live_bytes
     device.close()
     expected.close()
+
+
+# One step, written down
+
+
+@pytest.mark.parametrize("training", [Training(cnn, adamw), Training(Residual, sgd_momentum, accumulation=2)])
+def test_a_recorded_step_is_that_of_the_trace(training: Training) -> None:
+    trace = trace_training(training, batch_size=8, card=HUGE)
+    with SimulatedDevice(HUGE) as device:
+        recorder = StepByStep(device, record_before=2)
+        training.run(recorder, batch_size=8, steps=3)
+        recorded = device.recorded_step()
+    assert recorded is not None
+    made, traced = (
+        [
+            (event.key > 0, event.size_bytes, event.op, event.phase, event.category, event.module)
+            for event in events
+            if event.step == step and event.phase is not Phase.VALIDATION
+        ]
+        for events, step in ((recorded, 1), (trace.events, 2))
+    )
+    assert made == traced[: len(made)]
+    # When the step is over the trace lets images, targets and loss go.
+    assert [event[0] for event in traced[len(made) :]] == [False] * 3
+    before = [event for event in recorded if event.step == 0]
+    named = {event.module for event in before if event.category is Category.PARAMETERS}
+    assert named == {
+        name for name, module in training.model().named_modules() if list(module.parameters(recurse=False))
+    }
+
+
+class StepByStep:
+    """A device whose step number so and so is recorded."""
+
+    def __init__(self, device: SimulatedDevice, *, record_before: int) -> None:
+        self._device = device
+        self._zeros = 0
+        self._record_before = record_before
+
+    def phase(self, phase: Phase) -> None:
+        self._device.phase(phase)
+        self._zeros += phase is Phase.ZERO
+        if phase is Phase.ZERO and self._zeros == self._record_before - 1:
+            self._device.record_step()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._device, name)
+
+
+def test_a_step_that_is_not_recorded_goes_straight_to_the_card() -> None:
+    training = Training(mlp, adamw)
+    with SimulatedDevice(HUGE) as device:
+        training.run(device, batch_size=8)
+        assert device.recorded_step() is None
+        assert device._tracker.ledger is device._ledger
+        assert device._tracker._modules is None
+
+
+def test_a_step_that_runs_out_leaves_no_recording_behind() -> None:
+    with SimulatedDevice(card_with_room(400 * MIB)) as device:
+        device.record_step()
+        run_until_full(device, Phase.BACKWARD)
+        assert device._tracker.ledger is device._ledger
+        assert device.recorded_step() is None
