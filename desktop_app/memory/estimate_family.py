@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import count, takewhile, zip_longest
+from itertools import count, zip_longest
 from typing import Final
 
 import numpy as np
@@ -27,7 +27,7 @@ from desktop_app.memory.trace_data import Trace, TraceEvent, renamed
 # little too fast, and the guess is a little too small.
 _GROWING: Final = frozenset({Category.ACTIVATIONS, Category.INPUTS})
 
-_Inside = tuple[TraceEvent, ...]  # the allocations of one kernel, all freed at its end
+_Inside = tuple[TraceEvent, ...]  # what one kernel allocates and frees, in order: nothing of it outlives it
 _Calls = tuple[ConvolutionCall, ConvolutionCall]
 
 
@@ -136,7 +136,7 @@ class TraceParts:
             inside = _inside(events, index)
             if inside:
                 gaps[-1].append(tuple(events[index : index + inside]))
-                index += 2 * inside
+                index += inside
                 continue
             if event.key > 0:
                 key = names[event.key] = len(names) + 1
@@ -152,16 +152,21 @@ class TraceParts:
 
 
 def _inside(events: Sequence[TraceEvent], index: int) -> int:
-    """How many allocations from here on are a kernel's own and freed right behind; 0 when this one is not."""
-    first = events[index]
-    if first.key < 0 or KERNEL_MARK not in first.op:
-        return 0
-    same = takewhile(lambda event: event.key > 0 and event.op == first.op, events[index:])
-    keys = [event.key for event in same]
-    freed = [-event.key for event in events[index + len(keys) : index + 2 * len(keys)]]
-    if sorted(freed) == keys:
-        return len(keys)
-    return 1 if events[index + 1 : index + 2] and events[index + 1].key == -first.key else 0
+    """How many events from here on are of one kernel, which frees all it has allocated; 0 when this one is of none."""
+    alive: set[int] = set()
+    for place in range(index, len(events)):
+        event = events[place]
+        if event.key > 0:
+            if KERNEL_MARK not in event.op:
+                return 0
+            alive.add(event.key)
+        elif -event.key not in alive:
+            return 0
+        else:
+            alive.remove(-event.key)
+        if not alive:
+            return place + 1 - index
+    return 0
 
 
 def _canonical(main: list[TraceEvent], gaps: list[list[_Inside]]) -> list[TraceEvent]:
@@ -199,7 +204,6 @@ def _merged(parts: TraceParts, others: TraceParts) -> list[_Row] | None:
             if inside is None:
                 return None
             rows += inside
-            rows += [_Row(row.event._replace(key=-row.event.key, size_bytes=0), 0, 0) for row in inside]
         if place < len(parts.main):
             event, other = parts.main[place], others.main[place]
             if _signature(event) != _signature(other):
@@ -213,7 +217,13 @@ def _kernel_rows(
 ) -> list[_Row] | None:
     """``None`` when the two are workspaces of different convolutions. One of them may be empty."""
     rows: list[_Row] = []
+    keys: dict[int, int] = {}
     for event, other in zip_longest(kernel, other_kernel):
+        known = event or other
+        if known.key < 0:
+            rows.append(_Row(renamed(known, -keys[-known.key], step=known.step), 0, 0))
+            continue
+        keys[known.key] = next(names)
         calls: _Calls | None = None
         if event is not None and other is not None:
             call, other_call = parts.call(event), others.call(other)
@@ -222,7 +232,7 @@ def _kernel_rows(
                     return None
                 calls = (call, other_call)
         sizes = (event.size_bytes if event else 0, other.size_bytes if other else 0)
-        rows.append(_Row((event or other)._replace(key=next(names)), *sizes, calls))
+        rows.append(_Row(renamed(known, keys[known.key], step=known.step), *sizes, calls))
     return rows
 
 
@@ -241,8 +251,10 @@ def _paired(kernels: Sequence[_Inside], others: Sequence[_Inside]) -> Iterator[t
             yield from (((), kernel) for kernel in others[other_start:other_stop])
 
 
-def _kind(kernel: _Inside) -> tuple[str, int]:
-    return kernel[0].op, len(kernel)
+def _kind(kernel: _Inside) -> tuple[str, ...]:
+    """The ops of its allocations and, for each free, which of them it ends."""
+    places = {event.key: str(place) for place, event in enumerate(kernel)}
+    return tuple(event.op if event.key > 0 else places[-event.key] for event in kernel)
 
 
 def _signature(event: TraceEvent) -> tuple[int, str, Phase, int]:

@@ -23,6 +23,7 @@ MOST: Final = 1 << 20  # where the search ends for a training whose memory does 
 _REAL_TRACES: Final = 24  # at most: halving 2^20 takes 20
 # What a model may say to one batch size and not to another, as batch norm does to a single sample.
 _REFUSED: Final = frozenset({"bad_model", "bad_spec", "needs_data", "failed"})
+_NEAREST: Final = 4  # traces that are tried for two that align
 _TRUSTED: Final = 6  # predictions that may fail before the gap is halved instead
 
 TraceAt = Callable[[int], Trace]
@@ -112,14 +113,23 @@ class BatchSearch:
         if len(self._known) == 1:
             assert self._first is not None
             return self._within_gap(TraceFamily.alone(self._first), self._typical(), self._guess, stride=16)
-        first, second, *_ = sorted(self._known, key=lambda batch: abs(batch - self._guess))
-        family = TraceFamily.of_parts(self._known[second], self._known[first])
+        family = self._family()
         if family is None:
             return None
         rough = self._guess
         if self._failed == 1:  # the guess is from one trace
             rough = self._within_gap(family, self._typical(), rough, stride=64)
         return self._within_gap(family, self._unknowns, rough, stride=1024)
+
+    def _family(self) -> TraceFamily | None:
+        """Of the two traces nearest to where the limit should lie that do the same things."""
+        nearest = sorted(self._known, key=lambda batch: abs(batch - self._guess))[:_NEAREST]
+        for place, second in enumerate(nearest[1:], 1):
+            for first in nearest[:place]:
+                family = TraceFamily.of_parts(self._known[second], self._known[first])
+                if family is not None:
+                    return family
+        return None
 
     def _within_gap(self, family: TraceFamily, unknowns: Unknowns, guess: int, *, stride: int) -> int:
         start = min(max(guess, self._low + 1), self._high - 1)
