@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 from desktop_app.core.forecasts import Estimate, Verdict
 from desktop_app.services.facade import EstimateState, EstimateStatus
 from desktop_app.training.config import RunConfig
+from desktop_app.ui.answers import answer_of
 from desktop_app.ui.headline import Band, estimate_headline
 from desktop_app.ui.labels import Label
 from desktop_app.ui.texts import errors, memory, numbers, verdicts
@@ -52,7 +53,7 @@ class EstimateCard(QWidget):
 
     def show_status(self, status: EstimateStatus, form: RunConfig | None) -> None:
         """The newest answer; while a newer one is under way, that it is. ``form``: what the form says now."""
-        estimate = status.estimate if status.state is EstimateState.READY else None
+        estimate = answer_of(status)
         if status.state is EstimateState.FAILED:
             self._say(errors.text(status.error_code, status.error), "warn")
         elif estimate is None:

@@ -10,6 +10,7 @@ from desktop_app.core.forecasts import Alert, AlertSeverity, Estimate, Forecast,
 from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.core.telemetry import Reason
 from desktop_app.services.facade import EstimateState
+from desktop_app.ui.answers import answer_of
 from desktop_app.ui.tank_reader import lost_reason, selected_card
 from desktop_app.ui.texts import errors, numbers, outlooks, verdicts
 
@@ -195,8 +196,9 @@ def _idle(workspace: Workspace) -> Headline:
     status = workspace.estimate.get()
     if status.state is EstimateState.FAILED:
         return Headline(Band.WARN, verdicts.no_estimate(), errors.text(status.error_code, status.error))
-    if status.estimate is not None and status.state is EstimateState.READY:
-        return estimate_headline(status.estimate)
+    answer = answer_of(status)
+    if answer is not None:
+        return estimate_headline(answer)
     if status.state is EstimateState.WORKING:
         return Headline(Band.NEUTRAL, verdicts.estimating(), verdicts.estimating_help())
     return _nothing_yet(workspace)

@@ -45,6 +45,15 @@ class Placeholder(QWidget):
         painter.end()
 
 
+def _matter(shown: tuple[Estimate, RunConfig] | None) -> object:
+    """What the rows are made of: an answer that differs in its seconds only needs no other ones."""
+    if shown is None:
+        return None
+    estimate, config = shown
+    room = (estimate.capacity_bytes, estimate.others_bytes, estimate.device_peak_bytes, estimate.verdict)
+    return [(lever.code, lever.saved_bytes, lever.device_peak_bytes) for lever in estimate.levers], room, config
+
+
 class LeverList(QWidget):
     """All levers of an estimate. ``chosen`` carries the ``Lever``."""
 
@@ -76,52 +85,56 @@ class LeverList(QWidget):
         layout.setSpacing(8)
         layout.addWidget(Divider())
         layout.addWidget(self._heading)
-        layout.addWidget(self._state)
         layout.addLayout(self._rows)
+        layout.addWidget(self._state)
         for place in self._busy:
             layout.addWidget(place)
         layout.addWidget(self._more, alignment=Qt.AlignmentFlag.AlignLeft)
         layout.addWidget(self._note)
 
     def show_levers(self, estimate: Estimate | None, config: RunConfig | None, *, pending: bool = False) -> None:
-        """The levers of an estimate of ``config``, in the order they came; hidden when there are none and none are
-        ``pending``."""
-        known = estimate is not None and config is not None and bool(estimate.levers)
-        self.setVisible(known or pending)
-        self._pending = pending and not known
-        self._show_state()
-        if estimate is None or config is None:
-            self._clear()
-        elif self._shown is None or self._shown[0] is not estimate or self._shown[1] != config:
-            self._shown = (estimate, config)
+        """The levers of an estimate of ``config``, in the order they came. ``pending``: more may come. Hidden when
+        there are none and none will come."""
+        shown = (estimate, config) if estimate is not None and config is not None and estimate.levers else None
+        self.setVisible(shown is not None or pending)
+        if pending != self._pending:
+            self._pending = pending
+            self._show_state()
+        if _matter(shown) != _matter(self._shown):
+            self._shown = shown
             self._rebuild()
+        self._shown = shown
 
     def _show_state(self) -> None:
+        """Still places for what is to come; one is enough below rows that are there."""
         self._state.setText(texts.working())
         self._state.setVisible(self._pending)
-        for place in self._busy:
-            place.setVisible(self._pending)
-
-    def _clear(self) -> None:
-        if self._shown is not None:
-            self._shown = None
-            clear_layout(self._rows)
-            self._more.hide()
+        known = self._shown is not None
+        for number, place in enumerate(self._busy):
+            place.setVisible(self._pending and (number == 0 or not known))
 
     def _rebuild(self) -> None:
+        """New rows; what was opened and what had the keyboard stays so."""
+        rows = [row for row in self.findChildren(LeverRow) if not row.isHidden()]
+        opened = {row.button.text() for row in rows if row.button.isChecked()}
+        focused = next((row.button.text() for row in rows if row.button.hasFocus()), None)
         clear_layout(self._rows)
         self._more.hide()
+        self._show_state()
         if self._shown is None:
             return
         estimate, config = self._shown
         levers = estimate.levers if self._whole else estimate.levers[:_SHOWN_AT_FIRST]
-        most = max([lever.saved_bytes for lever in estimate.levers], default=1) or 1
+        most = max(1, *(lever.saved_bytes for lever in estimate.levers))
         for lever in levers:
-            share = min(1.0, max(lever.saved_bytes, 0) / most)
+            share = max(lever.saved_bytes, 0) / most
             row = LeverRow(lever, estimate, config, share=share, theme=self._theme)
             row.button.set_locked(locked=self._locked)
+            row.button.setChecked(row.button.text() in opened)
             row.chosen.connect(self.chosen)
             self._rows.addWidget(row)
+            if row.button.text() == focused:
+                row.button.setFocus()
         count = len(estimate.levers)
         self._more.setVisible(count > _SHOWN_AT_FIRST)
         self._more.setText(texts.show_fewer() if self._whole else texts.show_all(count))

@@ -13,6 +13,7 @@ from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.services.facade import EstimateState, Workspace
 from desktop_app.training.config import RunConfig
 from desktop_app.ui.actions import Actions
+from desktop_app.ui.answers import answer_of
 from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.estimate_card import EstimateCard
 from desktop_app.ui.headline import open_alert
@@ -149,8 +150,9 @@ class RunPanel(QScrollArea):
 
     def _show_levers(self, status: RunStatus) -> None:
         known = self._workspace.estimate.get()
+        answer = answer_of(known) if known.state is EstimateState.WORKING else known.estimate
         pending = known.levers_pending and not status.state.active
-        self._levers.show_levers(known.estimate, known.config, pending=pending)
+        self._levers.show_levers(answer, known.config, pending=pending)
         self._levers.set_locked(locked=status.state.active)
         alert = open_alert(self._workspace)
         self._levers.set_leak(leaking=alert is not None and alert.cause is Cause.LEAK and status.state.active)

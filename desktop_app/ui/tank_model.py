@@ -11,6 +11,7 @@ from desktop_app.core.forecasts import Estimate, Forecast
 from desktop_app.core.steps import Category, MemoryStats, RunState
 from desktop_app.core.telemetry import Card, Reading, Reason
 from desktop_app.services.facade import EstimateState, EstimateStatus
+from desktop_app.ui.answers import is_searching
 
 
 class Segment(StrEnum):
@@ -64,7 +65,9 @@ class Said:
     p95_bytes: int | None = None
     others_bytes: int = 0  # what other processes held then
     largest_batch: int | None = None
+    searching: bool = False  # the largest batch is not known yet
     batch_size: int | None = None
+    error_code: str | None = None
     error: str | None = None
 
 
@@ -210,13 +213,15 @@ def _flood(source: TankSource, forecast: Forecast | None, estimate: Estimate | N
 def _said(status: EstimateStatus) -> Said:
     answer = status.estimate
     if answer is None:
-        return Said(status.state, error=status.error)
+        return Said(status.state, error_code=status.error_code, error=status.error)
     return Said(
         state=status.state,
         p50_bytes=answer.device_peak_bytes.p50,
         p95_bytes=answer.device_peak_bytes.p95,
         others_bytes=answer.others_bytes,
         largest_batch=answer.largest_batch,
+        searching=is_searching(answer),
         batch_size=answer.batch_size,
+        error_code=status.error_code,
         error=status.error,
     )

@@ -6,7 +6,7 @@ from PySide6.QtCore import QCoreApplication
 
 from desktop_app.services.facade import EstimateState
 from desktop_app.ui.tank_model import Level, Said, Segment, TankSource, TankState
-from desktop_app.ui.texts import numbers, reasons
+from desktop_app.ui.texts import errors, numbers, reasons
 
 
 def title(state: TankState) -> str:
@@ -109,7 +109,7 @@ def verdict_line(state: TankState) -> str:
 def _fit_line(state: TankState) -> str:
     what = state.said
     if what.state is EstimateState.FAILED and what.error:
-        return what.error
+        return errors.text(what.error_code, what.error)
     if what.state is EstimateState.WORKING and what.p50_bytes is not None:
         return QCoreApplication.translate("Tank", "Estimating…")
     if what.p50_bytes is None or state.capacity_bytes is None:
@@ -129,6 +129,8 @@ def largest_batch() -> str:
 def largest_batch_value(what: Said) -> str:
     if what.p50_bytes is None:
         return numbers.DASH
+    if what.searching:
+        return "…"
     if what.largest_batch is None:
         return QCoreApplication.translate("Tank", "none")
     return numbers.integer(what.largest_batch)

@@ -50,6 +50,9 @@ _RULES: Final = Template("""
   width: 8px; height: 8px; subcontrol-origin: padding; subcontrol-position: right center; }
 #processTable QHeaderView::down-arrow, #moduleTree QHeaderView::down-arrow { image: url($icons/chevron-down.svg); }
 #processTable QHeaderView::up-arrow, #moduleTree QHeaderView::up-arrow { image: url($icons/chevron-up.svg); }
+#moduleTree, #blockTable { border: 1px solid transparent; border-radius: 4px; }
+#moduleTree:focus, #blockTable:focus { border-color: $accent; }
+#moduleTree::item:selected, #blockTable::item:selected { background: $hover; color: $text; border: 0; }
 #memoryTabs::tab { padding: 6px 10px; }
 #memoryPage { padding-left: 0; text-align: left; }
 #moreLevers { padding-left: 0; text-align: left; }

@@ -1405,6 +1405,10 @@
         <translation>步/秒</translation>
     </message>
     <message>
+        <source>{0}, batch {1}, {2}</source>
+        <translation>{0}，批量 {1}，{2}</translation>
+    </message>
+    <message>
         <source>not set</source>
         <translation>未设置</translation>
     </message>
@@ -1741,12 +1745,16 @@
         <translation>没有显卡就无法追踪 {0}。</translation>
     </message>
     <message>
-        <source>The largest batch was not searched to the end.</source>
-        <translation>最大批量没有搜索到底。</translation>
+        <source>It runs, but torch has to give its cache back to the driver again and again.</source>
+        <translation>能运行，但 torch 要一再把缓存还给驱动。</translation>
     </message>
     <message>
-        <source>The data have no more samples than the largest batch.</source>
-        <translation>数据的样本数不超过最大批量。</translation>
+        <source>Activations are not counted: the true peak is higher.</source>
+        <translation>没有计入激活，真实峰值更高。</translation>
+    </message>
+    <message>
+        <source>The stand-in for CUDA crashed; traced on meta tensors instead.</source>
+        <translation>CUDA 的替身崩溃了，改用元张量追踪。</translation>
     </message>
     <message>
         <source>Memory of one step</source>
@@ -2181,8 +2189,8 @@
         <translation>优化器</translation>
     </message>
     <message>
-        <source>Clear gradients</source>
-        <translation>清除梯度</translation>
+        <source>Zero grad</source>
+        <translation>清零梯度</translation>
     </message>
     <message>
         <source>Validation</source>
@@ -2776,6 +2784,10 @@
     <message>
         <source>Peak before the first step: {0} of {1}, {2}.</source>
         <translation>首步之前估计峰值 {0}，可用 {1}，出现在{2}。</translation>
+    </message>
+    <message>
+        <source>The largest batch is being searched.</source>
+        <translation>正在搜索最大批量。</translation>
     </message>
     <message>
         <source>Not even a batch of one fits.</source>

@@ -85,10 +85,12 @@ class AnswerPanel(QWidget):
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._row.setContentsMargins(16, 12, 16, 12)
         self._row.setSpacing(24)
-        self._row.addWidget(self._table, stretch=5)
-        self._row.addWidget(_column(self._phases_heading, self._bars), stretch=6)
-        how = _column(self._how_heading, self._how, self._kernels, self._guesses, self._warnings)
-        self._row.addWidget(how, stretch=5)
+        self._row.addWidget(self._table)
+        self._phases = _column(self._phases_heading, self._bars)
+        self._row.addWidget(self._phases)
+        self._row.addWidget(_column(self._how_heading, self._how, self._kernels, self._guesses, self._warnings))
+        self._row.addStretch()
+        self.set_stacked(stacked=False)
         self.retranslate()
 
     def show_estimate(self, estimate: Estimate | None) -> None:
@@ -102,6 +104,7 @@ class AnswerPanel(QWidget):
         estimate = self._estimate
         self._table.show_estimate(estimate)
         self._bars.show_estimate(estimate)
+        self._phases.setVisible(self._bars.has_phases)
         self._show(self._how, texts.how(estimate) if estimate is not None else "")
         self._show(self._kernels, texts.kernels(estimate) if estimate is not None else "")
         self._show(self._guesses, texts.guesses(estimate) if estimate is not None else "")
@@ -116,6 +119,8 @@ class AnswerPanel(QWidget):
         """Below one another."""
         down, across = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         self._row.setDirection(down if stacked else across)
+        for place, share in enumerate((0, 0, 0, 1) if stacked else (5, 6, 5, 0)):
+            self._row.setStretch(place, share)
 
     def retranslate(self) -> None:
         self._phases_heading.setText(texts.phases_heading())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
 
@@ -14,6 +14,8 @@ from desktop_app.ui.memory.block_model import BlockModel, Column, accessible_nam
 from desktop_app.ui.theme import FontRole, Theme
 
 _NARROW: Final = 560
+_SWATCH: Final = 10
+_SHARES: Final = {Column.OP: 0.24, Column.LIFE: 0.36}  # of what size and kind leave; the owner has the rest
 
 
 class BlockPage(QWidget):
@@ -40,6 +42,8 @@ class BlockPage(QWidget):
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         table.setShowGrid(False)
         table.setWordWrap(False)
+        table.setIconSize(QSize(_SWATCH, _SWATCH))
+        self._note.setAlignment(Qt.AlignmentFlag.AlignCenter)
         table.setTabKeyNavigation(False)
         table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -47,9 +51,8 @@ class BlockPage(QWidget):
         table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header = table.horizontalHeader()
         header.setHighlightSections(False)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        header.setSectionResizeMode(Column.SIZE, QHeaderView.ResizeMode.Fixed)
-        header.setSectionResizeMode(Column.KIND, QHeaderView.ResizeMode.Fixed)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header.setSectionResizeMode(Column.OWNER, QHeaderView.ResizeMode.Stretch)
         table.installEventFilter(self)
         table.selectionModel().currentRowChanged.connect(self._on_row)
         layout = QVBoxLayout(self)
@@ -121,4 +124,7 @@ class BlockPage(QWidget):
         widths = {Column.SIZE: ("0,000 MiB", texts[Column.SIZE]), Column.KIND: kinds}
         for column, samples in widths.items():
             widest = max(metrics.horizontalAdvance(text) for text in samples)
-            self.table.setColumnWidth(column, widest + (52 if column is Column.KIND else 24))
+            self.table.setColumnWidth(column, widest + (44 if column is Column.KIND else 24))
+        free = self.table.width() - self.table.columnWidth(Column.SIZE) - self.table.columnWidth(Column.KIND)
+        for column, share in _SHARES.items():
+            self.table.setColumnWidth(column, round(share * max(0, free)))

@@ -185,9 +185,10 @@ class CanvasPainter:
         self._painter.drawLine(QLineF(x, scene.plot.top(), x, scene.plot.bottom()))
 
     def _pen(self, value: QColor, width: int = 1) -> QPen:
+        """So many logical pixels: a cosmetic pen would be half as wide at scale 2."""
         pen = QPen(value, width)
-        pen.setCosmetic(True)
         pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
         return pen
 
     # -- the box --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from desktop_app.core.forecasts import Estimate, Verdict
 from desktop_app.services.facade import EstimateState, EstimateStatus, Workspace
 from desktop_app.ui import icons
 from desktop_app.ui.actions import tooltip
+from desktop_app.ui.answers import answer_of
 from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.icons import IconName
 from desktop_app.ui.labels import Divider, Label
@@ -21,7 +22,7 @@ from desktop_app.ui.memory.block_page import BlockPage
 from desktop_app.ui.memory.module_page import ModulePage
 from desktop_app.ui.memory.timeline_panel import TimelinePanel
 from desktop_app.ui.parts import Part
-from desktop_app.ui.texts import errors, verdicts
+from desktop_app.ui.texts import errors, fields, verdicts
 from desktop_app.ui.texts import memory as texts
 from desktop_app.ui.theme import FontRole, Theme
 
@@ -39,6 +40,7 @@ class MemoryPage(QWidget):
         self._theme = theme
         self._version = -1
         self._compact = False
+        self._answered = False
         self._title = Label(font=FontRole.TITLE)
         self._state = Label(font=FontRole.LABEL, role="muted")
         self._back = QToolButton()
@@ -159,11 +161,15 @@ class MemoryPage(QWidget):
         timeline = estimate.timeline if estimate is not None and usable and not failed else None
         modules = estimate.modules if estimate is not None and usable and not failed else ()
         self.answer.show_estimate(None if failed else estimate)
+        self._answered = estimate is not None and not failed
+        self._arrange()
         hint = self._hint(status)
         self.step.show_timeline(timeline, room_bytes=_room_bytes(estimate), hint=hint or texts.no_timeline())
+        self.step.set_about(fields.training(status.config) if status.config is not None else "")
         self.modules.set_modules(modules, hint=hint or texts.no_modules())
         self.blocks.set_timeline(timeline, hint=hint or texts.no_timeline())
-        self._state.setText(verdicts.estimating() if status.state is EstimateState.WORKING else "")
+        behind = status.state is EstimateState.WORKING and answer_of(status) is None and estimate is not None
+        self._state.setText(verdicts.estimating() if behind else "")
 
     def _hint(self, status: EstimateStatus) -> str:
         """Why there is nothing to show; empty when the estimate should have something."""
@@ -185,7 +191,7 @@ class MemoryPage(QWidget):
         every = not self._compact
         self._parts.setVisible(self._compact)
         self._title.setVisible(every)
-        self._answer_card.setVisible(every or part is Part.PEAK)
+        self._answer_card.setVisible(self._answered if every else part is Part.PEAK)
         self.step.setVisible(every or part is Part.STEP)
         self._table_card.setVisible(every or part in (Part.MODULES, Part.BLOCKS))
         self._tables.setVisible(every)

@@ -16,6 +16,8 @@ Index = QModelIndex | QPersistentModelIndex
 # What the delegate asks for: the ``ModuleMemory`` of a row.
 MODULE_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 _NOBODY: Final = -1
+# A style sheet draws the arrow of the sorted column over a title at the right: an em space leaves it room.
+_ARROW_ROOM: Final = "\N{EM SPACE}"
 
 
 class Column(IntEnum):
@@ -198,8 +200,8 @@ class ModuleModel(QAbstractItemModel):
         titles = (
             QCoreApplication.translate("Modules", "Module"),
             QCoreApplication.translate("Modules", "At the peak"),
-            QCoreApplication.translate("Modules", "Size"),
-            QCoreApplication.translate("Modules", "Parameters"),
+            QCoreApplication.translate("Modules", "Size") + _ARROW_ROOM,
+            QCoreApplication.translate("Modules", "Parameters") + _ARROW_ROOM,
         )
         return titles[section] if role == Qt.ItemDataRole.DisplayRole else None
 

@@ -61,7 +61,9 @@ class ModulePage(QWidget):
         header.setSectionResizeMode(Column.PARAMETERS, QHeaderView.ResizeMode.Fixed)
         self.search.setClearButtonEnabled(True)
         self.search.installEventFilter(self)
-        row = QHBoxLayout()
+        self._tools = QWidget()
+        row = QHBoxLayout(self._tools)
+        row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
         row.addWidget(self.search, stretch=1)
         row.addWidget(self._largest)
@@ -69,7 +71,7 @@ class ModulePage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(12, 8, 12, 8)
         layout.setSpacing(8)
-        layout.addLayout(row)
+        layout.addWidget(self._tools)
         layout.addWidget(self._note)
         layout.addWidget(tree, stretch=1)
 
@@ -148,8 +150,9 @@ class ModulePage(QWidget):
         self._note.setVisible(bool(text))
         has_any = bool(self.model.modules)
         self.tree.setVisible(has_any)
-        for widget in (self.search, self._largest, self._copy):
-            widget.setEnabled(has_any)
+        self._tools.setVisible(has_any)
+        left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        self._note.setAlignment(left if has_any else Qt.AlignmentFlag.AlignCenter)
 
     def _on_selected(self, selected: QItemSelection, deselected: QItemSelection) -> None:
         del deselected

@@ -54,6 +54,10 @@ class PhaseBars(QWidget):
         self.describe()
         self.update()
 
+    @property
+    def has_phases(self) -> bool:
+        return bool(self._spans)
+
     def describe(self) -> None:
         self.setAccessibleName(texts.phases_heading())
         rows = [f"{texts.phase_name(phase)} {numbers.size(span[0])}" for phase, span in self._spans.items()]

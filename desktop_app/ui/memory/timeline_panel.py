@@ -65,9 +65,12 @@ class TimelinePanel(QFrame):
         """``room_bytes``: what the card has for torch's allocator. ``hint`` stands where there is no timeline."""
         self._timeline, self._room_bytes = timeline, room_bytes
         self.canvas.set_timeline(timeline, room_bytes=room_bytes, hint=hint)
-        self._about.setText(timeline.title if timeline is not None else "")
         self._show_legend()
         self._show_buttons()
+
+    def set_about(self, text: str) -> None:
+        """What the step is one of."""
+        self._about.setText(text)
 
     def _show_legend(self) -> None:
         timeline, theme = self._timeline, self._theme

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
@@ -22,7 +23,7 @@ from desktop_app.ui.memory.timeline_layout import Layout
 from desktop_app.ui.theme import Theme, color
 
 # Of the 16 ms of a frame (design.md §11): what is not ready by then is drawn in the next one.
-_SLICE_S: Final = 0.006
+_SLICE_S: Final = 0.005
 _LEFT_GUTTER: Final = 3.4  # label lines
 _FOOT: Final = 0.6
 _ROOM_SHARE: Final = 1.6  # the room's line is part of the picture while it is at most so much higher than the rest
@@ -100,6 +101,15 @@ class TimelineView(RingedWidget):
                 top = max(top, self._room_bytes)
             self._set_stretch(Stretch.whole(self._layout.timeline.event_count, top))
         self._changed()
+
+    def show_stretch(self, stretch: Stretch) -> None:
+        """A part of the step, as ``stretch`` came from here."""
+        self._set_stretch(stretch)
+
+    @property
+    def is_sharp(self) -> bool:
+        """The picture is worked out to the last column."""
+        return self._picture.ready
 
     def zoom(self, factor: float) -> None:
         """``factor`` times as much of the step, around the cursor, or the peak."""
@@ -221,8 +231,9 @@ class TimelineView(RingedWidget):
             painter.setPen(color(self._theme.muted))
             painter.drawText(QRectF(self.rect()).adjusted(16, 0, -16, 0), CENTRE | Qt.TextFlag.TextWordWrap, self._hint)
         else:
+            begun_s = time.perf_counter()
             self._picture.ask(scene.layout, scene.extent, scene.owners)
-            if not self._picture.work(_SLICE_S):
+            if not self._picture.work(_SLICE_S - (time.perf_counter() - begun_s)):
                 self._later.start()
             brush = CanvasPainter(painter, scene=scene, theme=self._theme, types=self._types)
             brush.paint(self._picture)

@@ -7,7 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import QCoreApplication
 
-from desktop_app.training.config import FieldGroup, FieldKind, FieldSpec, field_spec
+from desktop_app.training.config import FieldGroup, FieldKind, FieldSpec, RunConfig, field_spec
 from desktop_app.ui.i18n import QT_TRANSLATE_NOOP
 from desktop_app.ui.texts import numbers
 
@@ -147,6 +147,13 @@ def choice(field: str, value: str) -> str:
     """One value of a choice, as the form lists it."""
     key = f"{field}.{value}"
     return QCoreApplication.translate("Fields", _CHOICES[key]) if key in _CHOICES else value
+
+
+def training(config: RunConfig) -> str:
+    """``Small CNN, batch 64, fp32``: what memory depends on most."""
+    return QCoreApplication.translate("Fields", "{0}, batch {1}, {2}").format(
+        choice("model", config.model), numbers.integer(config.batch_size), choice("precision", config.precision)
+    )
 
 
 def group(which: FieldGroup) -> str:

@@ -50,7 +50,7 @@ _LINES: Final = {
     "checkpoint_every_4": "x = checkpoint(block, x, use_reentrant=False) if index % 4 == 0 else block(x)",
     "no_foreach": "optimizer = torch.optim.{optimizer}(model.parameters(), lr=lr, foreach=False)",
     "fused": "optimizer = torch.optim.{optimizer}(model.parameters(), lr=lr, fused=True)",
-    "adam8bit": "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr=lr)",
+    "adam8bit": "optimizer = bitsandbytes.optim.{optimizer}8bit(model.parameters(), lr=lr)",
     "adafactor": "optimizer = torch.optim.Adafactor(model.parameters(), lr=lr)",
     "sgd": "optimizer = torch.optim.SGD(model.parameters(), lr=lr)",
     "freeze_backbone": "backbone.requires_grad_(False)",
@@ -70,9 +70,10 @@ _LORA: Final = re.compile(r"lora_(\d+)")
 
 def name(lever: Lever, config: RunConfig) -> str:
     """``Batch 64 → 48, accumulate``; levers without words of their own name the settings they change."""
-    if set(lever.changes) == {"batch_size", "accumulation"}:
+    sizes = lever.changes or lever.settings
+    if set(sizes) == {"batch_size", "accumulation"}:
         return QCoreApplication.translate("Levers", "Batch {0} → {1}, accumulate").format(
-            config.batch_size, lever.changes["batch_size"]
+            config.batch_size, sizes["batch_size"]
         )
     kind = _kind(lever)
     if kind in _NAMES:

@@ -17,7 +17,7 @@ _PHASES: Final = {
     Phase.FORWARD: QT_TRANSLATE_NOOP("PhaseNames", "Forward"),
     Phase.BACKWARD: QT_TRANSLATE_NOOP("PhaseNames", "Backward"),
     Phase.OPTIMIZER: QT_TRANSLATE_NOOP("PhaseNames", "Optimizer"),
-    Phase.ZERO: QT_TRANSLATE_NOOP("PhaseNames", "Clear gradients"),
+    Phase.ZERO: QT_TRANSLATE_NOOP("PhaseNames", "Zero grad"),
     Phase.VALIDATION: QT_TRANSLATE_NOOP("PhaseNames", "Validation"),
     Phase.SAVE: QT_TRANSLATE_NOOP("PhaseNames", "Save"),
 }
@@ -36,9 +36,13 @@ _KERNELS: Final = {
 }
 _WARNINGS: Final = {
     "untraceable": QT_TRANSLATE_NOOP("Memory", "{0} cannot be traced without the card."),
-    "batch_search_limited": QT_TRANSLATE_NOOP("Memory", "The largest batch was not searched to the end."),
-    "batch_limited_by_data": QT_TRANSLATE_NOOP("Memory", "The data have no more samples than the largest batch."),
+    "returns_cache": QT_TRANSLATE_NOOP(
+        "Memory", "It runs, but torch has to give its cache back to the driver again and again."
+    ),
+    "states_only": QT_TRANSLATE_NOOP("Memory", "Activations are not counted: the true peak is higher."),
+    "shim_crashed": QT_TRANSLATE_NOOP("Memory", "The stand-in for CUDA crashed; traced on meta tensors instead."),
 }
+_SAID_WITH_THE_BATCH: Final = frozenset({"pending", "batch_search_limited", "batch_limited_by_data"})
 
 
 def title() -> str:
@@ -136,7 +140,7 @@ def kernels(estimate: Estimate) -> str:
 def _kernel(code: str) -> str:
     what, _, which = code.partition(":")
     name = QCoreApplication.translate("Memory", _KERNELS[what]) if what in _KERNELS else what
-    return f"{name} {which}".strip()
+    return f"{name} {which.strip()}".strip()
 
 
 def guesses(estimate: Estimate) -> str:
@@ -152,13 +156,13 @@ def guesses(estimate: Estimate) -> str:
 
 def warnings(estimate: Estimate) -> tuple[str, ...]:
     """Each as a sentence; what has no words of its own is shown as it came."""
-    return tuple(_warning(code) for code in estimate.warnings)
+    return tuple(_warning(code) for code in estimate.warnings if code not in _SAID_WITH_THE_BATCH)
 
 
 def _warning(code: str) -> str:
     kind, _, detail = code.partition(":")
     if kind not in _WARNINGS:
-        return code
+        return QCoreApplication.translate("Memory", "{0}.").format(code[:1].upper() + code[1:])
     return QCoreApplication.translate("Memory", _WARNINGS[kind]).format(detail)
 
 

@@ -111,6 +111,8 @@ def estimate_facts(estimate: Estimate) -> str:
 
 
 def largest_batch(estimate: Estimate) -> str:
+    if "pending" in estimate.warnings:
+        return QCoreApplication.translate("Verdict", "The largest batch is being searched.")
     searched = "batch_search_limited" not in estimate.warnings
     if estimate.largest_batch is None:
         return (
