@@ -15,17 +15,19 @@ from typing import Any, Final, TypeVar
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._device import _device_constructors
 
 from desktop_app.memory.trace_errors import TracerError
+from desktop_app.memory.tracing.stage import Stage
 
 _Built = TypeVar("_Built")
 
 # Larger constants than this are weights or tables; constructors read back schedules and sizes. 4 MiB of floats.
 _LARGE: Final = 1 << 20
 _WITHOUT_VALUES: Final = frozenset({"empty", "empty_strided", "empty_like", "new_empty", "empty_permuted"})
-_FILLED: Final = frozenset(
-    {"zeros", "ones", "full", "rand", "randn", "normal", "randint", "eye", "new_zeros", "new_ones", "new_full"}
-)
+_FILLED: Final = frozenset({"zeros", "ones", "full", "rand", "randn", "normal", "randint", "eye"})
+_FACTORIES: Final = frozenset(_device_constructors())
+_META: Final = torch.device("meta")
 # In-place functions that only change values: nothing comes of them where there are none.
 _CHANGES_VALUES: Final = frozenset(
     "normal_ uniform_ trunc_normal_ zero_ fill_ copy_ ones_ zeros_ constant_ xavier_uniform_ xavier_normal_ "  # noqa: SIM905
@@ -53,10 +55,8 @@ class ConstructionMode(TorchFunctionMode):
             return args[0]
         if name in _MOVES and args and isinstance(args[0], torch.Tensor):
             return _stay(func, name, args, kwargs)
-        if _is_accelerator(kwargs.get("device")):
-            kwargs = {**kwargs, "device": None}
-        if name in _WITHOUT_VALUES or name in _FILLED:
-            return self._make(func, name, args, kwargs)
+        if (name in _WITHOUT_VALUES or func in _FACTORIES) and not _is_given(kwargs):
+            kwargs = {**kwargs, "device": self._device(name, args, kwargs)}
         try:
             return func(*args, **kwargs)
         except (RuntimeError, NotImplementedError):
@@ -64,22 +64,34 @@ class ConstructionMode(TorchFunctionMode):
                 raise
             return func(*_as_meta(args), **_as_meta(kwargs))
 
-    def _make(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        if self._real or kwargs.get("out") is not None:
-            return func(*args, **kwargs)
+    def _device(self, name: str, args: Any, kwargs: Any) -> str | None:
+        """Where a tensor is made that is made nowhere in particular, or on a GPU."""
+        if self._real:
+            return "cpu"
         if name in _WITHOUT_VALUES:
-            return func(*args, **{**kwargs, "device": "meta"})
-        if kwargs.get("generator") is None and _size(args, kwargs) > _LARGE:
-            return func(*args, **{**kwargs, "device": "meta"})
+            return "meta"
+        large = name in _FILLED and kwargs.get("generator") is None and _size(args, kwargs) > _LARGE
+        return "meta" if large else "cpu"
+
+
+class MetaForCuda(TorchFunctionMode):
+    """Takes what a step moves to a GPU to meta: for code that was not written for that rung."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") == "cuda" and args:
+            return args[0].to("meta")
+        args = tuple(_META if _is_accelerator(arg) else arg for arg in args)
+        kwargs = {name: _META if _is_accelerator(value) else value for name, value in (kwargs or {}).items()}
         return func(*args, **kwargs)
 
 
-def construct(build: Callable[[], _Built]) -> _Built:
+def construct(build: Callable[[], _Built], *, stage: Stage) -> _Built:
     """What ``build`` returns, with weights that have no values: meta where possible, else untouched CPU memory.
 
-    The random numbers of the process are as before. Raises what ``build`` raises on its second try.
+    Meanwhile ``torch.cuda`` answers for the stage's card. The random numbers of the process are as before. Raises
+    what ``build`` raises on its second try.
     """
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), stage.building():
         try:
             with ConstructionMode():
                 return build()
@@ -132,6 +144,12 @@ def _stay(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     elif args[0].device.type == "meta" and any(_is_cpu(value) for value in (*args[1:], kwargs.get("device"))):
         return args[0]
     return func(*kept, **named)
+
+
+def _is_given(kwargs: Any) -> bool:
+    """Whether a factory is told to work on the CPU, or to write into a tensor that is there."""
+    device = kwargs.get("device")
+    return kwargs.get("out") is not None or (device is not None and not _is_accelerator(device))
 
 
 def _is_accelerator(value: Any) -> bool:

@@ -7,13 +7,14 @@ import importlib
 from desktop_app.memory.trace import TraceSubject
 from desktop_app.memory.trace_errors import TracerError
 from desktop_app.memory.tracing.models_construction import construct, import_library
+from desktop_app.memory.tracing.stage import Stage
 from desktop_app.memory.tracing.subject_parts import TrainingParts
 from desktop_app.memory.training_spec import TrainingSpec
 
 _OURS = __name__.partition(".")[0]
 
 
-def entry_parts(spec: TrainingSpec, *, name: str) -> TrainingParts:
+def entry_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> TrainingParts:
     """What ``MODULE:FUNCTION``, called with ``spec.arguments`` by name, returns. Nothing else of ``spec`` is told it.
 
     Raises ``TracerError``: ``function_missing``, ``not_installed`` for a module that cannot be imported,
@@ -25,7 +26,7 @@ def entry_parts(spec: TrainingSpec, *, name: str) -> TrainingParts:
     function = getattr(module, function_name, None)
     if not callable(function):
         raise TracerError("function_missing", f"{module_name} has no function {function_name!r}.")
-    subject = construct(lambda: function(**spec.arguments))
+    subject = construct(lambda: function(**spec.arguments), stage=stage)
     if not isinstance(subject, TraceSubject):
         raise TracerError("bad_model", f"{name} returned a {type(subject).__name__}, not a TraceSubject.")
     return TrainingParts(

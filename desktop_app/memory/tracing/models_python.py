@@ -15,7 +15,8 @@ from torch import nn
 from torch.nn import functional
 
 from desktop_app.memory.trace_errors import TracerError
-from desktop_app.memory.tracing.models_construction import construct
+from desktop_app.memory.tracing.models_construction import MetaForCuda, construct
+from desktop_app.memory.tracing.stage import META, Stage
 from desktop_app.memory.tracing.subject_parts import Batch, BatchMaker, MicroStep, TrainingParts
 from desktop_app.memory.training_spec import TrainingSpec
 
@@ -24,7 +25,7 @@ _NAMES: Final = ("model", "optimizer", "step", "batch", "inputs", "head")
 _TOLD: Final = ("batch_size", "image_size", "sequence_length", "classes")  # of the spec, where the function asks
 
 
-def python_parts(spec: TrainingSpec, *, name: str) -> TrainingParts:
+def python_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> TrainingParts:
     """What ``FILE:FUNCTION`` returns; what it leaves out is chosen, and said.
 
     Raises ``TracerError``: ``bad_model``, ``function_missing``; and whatever the file itself raises.
@@ -38,10 +39,10 @@ def python_parts(spec: TrainingSpec, *, name: str) -> TrainingParts:
         raise TracerError("function_missing", _no_function(module, file, function_name))
     arguments = _arguments(function, spec, where=f"{file}:{function_name}")
     try:
-        returned = construct(lambda: function(**arguments))
+        returned = construct(lambda: function(**arguments), stage=stage)
     except SystemExit:
         raise TracerError("bad_model", f"{file}: {function_name} ended the program instead of returning.") from None
-    return _parts(_named(returned, where=f"{file}: {function_name}"), spec, where=f"{file}: {function_name}")
+    return _parts(_named(returned, where=f"{file}: {function_name}"), spec, stage, where=f"{file}: {function_name}")
 
 
 def _load(path: Path, *, shown: str) -> ModuleType:
@@ -147,7 +148,7 @@ def _from_order(returned: tuple[Any, ...] | list[Any], *, where: str) -> dict[st
     return named
 
 
-def _parts(named: dict[str, Any], spec: TrainingSpec, *, where: str) -> TrainingParts:
+def _parts(named: dict[str, Any], spec: TrainingSpec, stage: Stage, *, where: str) -> TrainingParts:
     model, optimizer = named.get("model"), named.get("optimizer")
     if not isinstance(model, nn.Module):
         raise TracerError("bad_model", f"{where} returned no model (a torch.nn.Module); expected is {EXPECTED}.")
@@ -161,11 +162,12 @@ def _parts(named: dict[str, Any], spec: TrainingSpec, *, where: str) -> Training
             )
     notes: list[str] = []
     head = named.get("head") or ()
+    step = _checked(named["step"], where=where) if named.get("step") else _default_step(notes)
     return TrainingParts(
         model=model,
         optimizer=optimizer,
         batch=_batch(named, model, spec, notes=notes, where=where),
-        micro_step=_checked(named["step"], where=where) if named.get("step") else _default_step(notes),
+        micro_step=_without_cuda(step) if stage.rung == META else step,
         head=(head,) if isinstance(head, str) else tuple(head),
         notes=notes,
     )
@@ -234,6 +236,16 @@ def _checked(step: Callable[..., Any], *, where: str) -> MicroStep:
                 "bad_model", f"{where}: step(model, batch) must return the loss as one number, not {kind}."
             )
         return loss
+
+    return run
+
+
+def _without_cuda(step: MicroStep) -> MicroStep:
+    """The step may move its batch to "cuda", which is meta here."""
+
+    def run(model: nn.Module, batch: Batch) -> torch.Tensor:
+        with MetaForCuda():
+            return step(model, batch)
 
     return run
 

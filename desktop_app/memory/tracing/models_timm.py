@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from desktop_app.memory.trace_errors import TracerError
 from desktop_app.memory.tracing.models_construction import construct, import_library
+from desktop_app.memory.tracing.stage import Stage
 from desktop_app.memory.tracing.subject_parts import Batch, TrainingParts
 from desktop_app.memory.training_spec import TrainingSpec
 
@@ -18,7 +19,7 @@ _CLASSES: Final = 1000  # ImageNet's, for models that timm keeps without a head
 _SIZE: Final = (3, 224, 224)
 
 
-def timm_parts(spec: TrainingSpec, *, name: str) -> TrainingParts:
+def timm_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> TrainingParts:
     """The model ``timm.create_model`` makes, trained by cross entropy on images of the size it was trained with.
 
     Raises ``TracerError``: ``not_installed``, ``unknown_model`` with near names, ``bad_spec`` for arguments or an
@@ -40,7 +41,7 @@ def timm_parts(spec: TrainingSpec, *, name: str) -> TrainingParts:
         if defaults.get("fixed_input_size"):
             arguments.setdefault("img_size", spec.image_size)
     channels = int(arguments.get("in_chans", channels))
-    model = _build(timm, name, arguments)
+    model = _build(timm, name, arguments, stage)
     classes = int(getattr(model, "num_classes", 0)) or classes or _CLASSES
 
     def batch(batch_size: int, device: torch.device) -> Batch:
@@ -98,9 +99,9 @@ def _defaults(timm: Any, name: str) -> dict[str, Any]:
     return {str(key): value for key, value in values.items()}
 
 
-def _build(timm: Any, name: str, arguments: dict[str, Any]) -> nn.Module:
+def _build(timm: Any, name: str, arguments: dict[str, Any], stage: Stage) -> nn.Module:
     try:
-        model: nn.Module = construct(lambda: timm.create_model(name, pretrained=False, **arguments))
+        model: nn.Module = construct(lambda: timm.create_model(name, pretrained=False, **arguments), stage=stage)
     except (TypeError, ValueError, AssertionError) as error:
         line = (str(error).splitlines() or [type(error).__name__])[0]
         raise TracerError(

@@ -26,6 +26,7 @@ from desktop_app.memory.tracing.models_transformers_tasks import (
     measure,
     task_of_class,
 )
+from desktop_app.memory.tracing.stage import Stage
 from desktop_app.memory.tracing.subject_parts import Batch, TrainingParts
 from desktop_app.memory.training_spec import TrainingSpec
 
@@ -33,7 +34,7 @@ _OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TRANSFOR
 _OWN_ARGUMENTS: Final = ("task", "target_length", "attn_implementation")
 
 
-def transformers_parts(spec: TrainingSpec, *, name: str) -> TrainingParts:
+def transformers_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> TrainingParts:
     """The model of a configuration with the head of its task, trained as ``Trainer`` does: the loss inside the model.
 
     ``name`` is a folder with a ``config.json``, a well-known checkpoint, a kind of model (``bert``) or a class
@@ -48,7 +49,7 @@ def transformers_parts(spec: TrainingSpec, *, name: str) -> TrainingParts:
         notes: list[str] = []
         task = TASKS[task_name] if task_name else BASE
         _configure(config, spec, task, notes)
-        model = _build(transformers, config, class_name, spec)
+        model = _build(transformers, config, class_name, spec, stage=stage)
     if task is BASE:
         config.floodmark_input = model.main_input_name
         notes.append(f"{class_name} has no loss of its own: the mean of its first output is taken")
@@ -178,6 +179,8 @@ def _configure(config: Any, spec: TrainingSpec, task: Task, notes: list[str]) ->
             part.use_cache = False
     if getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = 0  # classifiers look for the last token that is none
+    if getattr(config, "is_encoder_decoder", False) and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = config.pad_token_id
     if spec.image_size is not None:
         for part in (config, getattr(config, "vision_config", None)):
             if part is not None and hasattr(part, "image_size"):
@@ -187,12 +190,12 @@ def _configure(config: Any, spec: TrainingSpec, task: Task, notes: list[str]) ->
             part.dtype = torch.float32  # weights are cast by the training, not by the file
 
 
-def _build(transformers: Any, config: Any, class_name: str, spec: TrainingSpec) -> nn.Module:
+def _build(transformers: Any, config: Any, class_name: str, spec: TrainingSpec, *, stage: Stage) -> nn.Module:
     made = getattr(transformers, class_name)
     options = {"attn_implementation": value} if (value := spec.arguments.get("attn_implementation")) else {}
     try:
         with _no_initialization(transformers):
-            model: nn.Module = construct(lambda: made._from_config(config, **options))  # noqa: SLF001
+            model: nn.Module = construct(lambda: made._from_config(config, **options), stage=stage)  # noqa: SLF001
     except (TypeError, ValueError, AttributeError, ImportError) as error:
         raise TracerError("bad_spec", f"{class_name} cannot be built from its configuration: {_line(error)}") from error
     return model

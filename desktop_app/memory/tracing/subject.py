@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -49,17 +50,19 @@ def build_subject(spec: TrainingSpec, stage: Stage) -> TraceSubject:
             "unknown_model",
             f"A model is timm:NAME, transformers:NAME or python:FILE:FUNCTION, not {spec.model!r}.",
         )
-    parts = _SOURCES[source](spec, name=name)
+    parts = _SOURCES[source](spec, name=name, stage=stage)
     own = _OwnOptimizer(parts)
     with ConstructionMode():
         _change(parts, spec)
     own.adopt(parts.model, stage)
     sharding = shard(parts.model, spec, stage)
     with stage.running(precision=sharding.precision):
-        optimizer = _optimizer(spec, own, sharding)
+        optimizer = sharding.complete(_optimizer(spec, own, sharding))
+    if type(optimizer).__module__.startswith("torch.optim"):
+        _answer_certainly(optimizer, stage)
     return TraceSubject(
         model=parts.model,
-        optimizer=sharding.complete(optimizer),
+        optimizer=optimizer,
         batch=_batch_maker(parts.batch, spec),
         micro_step=parts.micro_step,
         accumulation=spec.accumulation,
@@ -116,13 +119,20 @@ class _OwnOptimizer:
 
 
 def _on_stage(values: dict[str, Any], stage: Stage) -> dict[str, Any]:
-    """State that an optimizer makes in its constructor, as Adagrad does."""
+    """State that an optimizer makes in its constructor, as Adagrad does. Counters of steps are on the CPU and known."""
     holder = nn.Module()
+    counters = {name: value.item() for name, value in values.items() if _is_counter(value)}
     for name, value in values.items():
-        if isinstance(value, torch.Tensor) and value.dim():
+        if isinstance(value, torch.Tensor) and name not in counters:
             holder.register_buffer(name, value)
     stage.adopt(holder)
-    return {**values, **dict(holder.named_buffers())}
+    with stage.running():
+        made = {name: torch.tensor(value, dtype=values[name].dtype, device="cpu") for name, value in counters.items()}
+    return {**values, **dict(holder.named_buffers()), **made}
+
+
+def _is_counter(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dim() == 0 and value.device.type == "cpu"
 
 
 def _optimizer(spec: TrainingSpec, own: _OwnOptimizer, sharding: Sharding) -> Optimizer:
@@ -142,6 +152,18 @@ def _optimizer(spec: TrainingSpec, own: _OwnOptimizer, sharding: Sharding) -> Op
         group["params"] = [parameter for parameter in group["params"] if id(parameter) in kept]
     set_kernels(mine, spec)
     return mine
+
+
+def _answer_certainly(optimizer: Optimizer, stage: Stage) -> None:
+    """What torch's own optimizers read back (Adafactor's norms) changes values only: zero will do, and is no guess."""
+    step = optimizer.step
+
+    @functools.wraps(step)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with stage.made_up.certain():
+            return step(*args, **kwargs)
+
+    optimizer.step = run  # type: ignore[method-assign]
 
 
 def _batch_maker(make: BatchMaker, spec: TrainingSpec) -> BatchMaker:
