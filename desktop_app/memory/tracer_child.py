@@ -20,6 +20,7 @@ from desktop_app.memory.tracing import wire
 _LINE_LIMIT: Final = 1 << 16
 _LAST_LINES: Final = 20
 _END_LIMIT_S: Final = 5.0
+_LAST_WORDS_S: Final = 0.5  # a process that it started may hold the pipe open
 _WAKE: Final[Mapping[str, Any]] = {"wake": True}
 
 
@@ -108,6 +109,7 @@ class TracerChild:
                     claimed = True
                     self.messages.put(message)
         self._process.wait()
+        self._threads[1].join(_LAST_WORDS_S)  # what it said last may still be on its way
         with suppress(OSError):
             self._jobs.close()
         self.messages.put(None)

@@ -7,6 +7,7 @@ import enum
 import json
 import os
 import sys
+import typing
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any, Optional, Tuple  # noqa: UP035
@@ -61,7 +62,9 @@ class Finder:
 
 
 def add_missing_names() -> None:
-    """Python 3.10 lacks one name that our data classes use."""
+    """Python 3.10 lacks two names that our modules use."""
+    if not hasattr(typing, "Self"):
+        typing.Self = Any  # type: ignore[assignment]
     if not hasattr(enum, "StrEnum"):
         enum.StrEnum = enum.Enum("StrEnum", {}, type=str)  # type: ignore[misc]
         enum.StrEnum.__str__ = str.__str__  # type: ignore[method-assign]
