@@ -19,7 +19,6 @@ import torch
 from desktop_app.core.steps import Category, Phase
 from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.lowering import Kind, Lowering, OpRule
-from desktop_app.memory.meta_kernels import META_KERNELS
 from desktop_app.memory.storage_tracker import StorageTracker
 from desktop_app.memory.tensor_sources import tensors_in
 from desktop_app.memory.trace_data import ModuleFacts, Trace, TraceEvent
@@ -72,11 +71,10 @@ class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
     def __init__(self, ledger: TraceRecorder, *, lowering: Lowering, stage: Stage) -> None:
         super().__init__(ledger, lowering=lowering, device_type=stage.device.type, by_module=True)
         self._stage: Final = stage
-        self._fakes: Final = stage.device.type != "meta"
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is _DEVICE_OF:
-            return func(*args)
+        if func is _DEVICE_OF:  # fake tensors ask four times per op
+            return args[0].fake_device
         self._owner = threading.get_ident()
         return super().__torch_dispatch__(func, types, args, kwargs)
 
@@ -84,13 +82,13 @@ class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
         if rule.in_place and self._is_here(args[0]):
             return args[0] if func._schema.returns else None  # noqa: SLF001
         try:
-            if self._fakes:
-                return super()._call(func, rule, args, kwargs)
             made = self._stage.made_up.answer(func, args, kwargs, _run)
             if made is not NO_GUESS:
                 return made
             if rule.kind is Kind.FRESH:
-                return META_KERNELS.call(func, args, kwargs)
+                return self._stage.make(func, args, kwargs)
+            if rule.kind is Kind.VIEW and not rule.in_place and not func._schema.is_mutable:  # noqa: SLF001
+                return self._stage.view(func, args, kwargs)
             return super()._call(func, rule, args, kwargs)
         except NotImplementedError as error:
             raise UntraceableError(str(func), str(error).splitlines()[0]) from None

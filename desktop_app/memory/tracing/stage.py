@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 from torch import nn
@@ -38,6 +38,12 @@ class Stage(Protocol):
     @property
     def kernels(self) -> dict[str, str]:
         """What was assumed where CUDA has a choice, as ``{"attention": "flash"}``."""
+
+    def make(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """``func(*args, **kwargs)`` for an op whose results are new storages."""
+
+    def view(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """``func(*args, **kwargs)`` for an op that gives views of its first argument."""
 
     def building(self) -> AbstractContextManager[None]:
         """Construct models here: weights without values. What needs values in a constructor raises."""

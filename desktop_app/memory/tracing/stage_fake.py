@@ -20,10 +20,12 @@ from torch.optim import optimizer as torch_optimizer
 from torch.utils import _foreach_utils
 
 from desktop_app.memory.card_spec import CardSpec
+from desktop_app.memory.tensor_sources import tensors_in
 from desktop_app.memory.tracing.attention import AttentionCall, AttentionChooser
 from desktop_app.memory.tracing.shim import claim_guard
 from desktop_app.memory.tracing.stage_answers import autocast_dtype, card_answers, patch
 from desktop_app.memory.tracing.stage_guesses import NO_GUESS, Guesses
+from desktop_app.memory.tracing.stage_kernels import FakeKernels
 from desktop_app.memory.tracing.stage_models import Make, empty_as, replace_tensors
 
 aten = torch.ops.aten
@@ -38,7 +40,10 @@ _choosers: list[AttentionChooser] = []  # of the stages that are running, innerm
 
 
 class CudaFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """Fake tensors for a card that is not there. Answers for what needs values; attention by the chooser."""
+    """Fake tensors for a card that is not there; what is on the host stays real, as the step counts of optimizers are.
+
+    Answers for what needs values; attention by the chooser.
+    """
 
     avoid_device_init = True  # else it would ask the driver for a context
 
@@ -53,6 +58,9 @@ class CudaFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         made = self.guesses.answer(func, args, kwargs, self._call)
         if made is not NO_GUESS:
             return made
+        if _is_on_host(args, kwargs):
+            with torch._C._DisableTorchDispatch():  # noqa: SLF001
+                return func(*args, **(kwargs or {}))
         return super().dispatch(func, types, args, kwargs or {})
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -70,6 +78,7 @@ class FakeCudaStage:
         self.made_up: Guesses = Guesses()
         self._chooser: Final = AttentionChooser(card.compute_capability if card else None, attention)
         self._mode: Final = CudaFakeMode(self.made_up)
+        self._kernels: Final = FakeKernels(self._mode)
 
     @property
     def guesses(self) -> Counter[str]:
@@ -79,6 +88,12 @@ class FakeCudaStage:
     def kernels(self) -> dict[str, str]:
         taken = self._chooser.kernels()
         return {"attention": taken} if taken else {}
+
+    def make(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return self._kernels.call(func, args, kwargs)
+
+    def view(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return self._kernels.view(func, args, kwargs)
 
     @contextmanager
     def building(self) -> Iterator[None]:
@@ -125,6 +140,14 @@ class FakeCudaStage:
         """``nn.Module._apply``, which cannot put one fake tensor into another; ties are kept as by the stock one."""
         replace_tensors(module, lambda tensor: fn(tensor if isinstance(tensor, FakeTensor) else self._fake(tensor)))
         return module
+
+
+def _is_on_host(args: Any, kwargs: Any) -> bool:
+    """Whether an op takes and gives nothing but real tensors."""
+    device = kwargs.get("device") if kwargs else None
+    return (device is None or device.type == "cpu") and all(
+        not isinstance(tensor, FakeTensor) and tensor.device.type == "cpu" for tensor in tensors_in((args, kwargs))
+    )
 
 
 def _as_method(function: Callable[..., nn.Module]) -> Callable[..., nn.Module]:

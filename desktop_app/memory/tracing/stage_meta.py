@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import torch
 from torch import nn
@@ -18,6 +18,7 @@ from torch.utils import _foreach_utils, checkpoint
 
 from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.cuda_autocast import clear_casts, follow_autocast
+from desktop_app.memory.meta_kernels import META_KERNELS
 from desktop_app.memory.tracing.attention import AttentionChooser
 from desktop_app.memory.tracing.stage_answers import autocast_dtype, card_answers, patch
 from desktop_app.memory.tracing.stage_guesses import Guesses
@@ -45,6 +46,12 @@ class MetaStage:
     def kernels(self) -> dict[str, str]:
         taken = self._chooser.kernels()
         return {"attention": taken} if taken else {}
+
+    def make(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return META_KERNELS.call(func, args, kwargs)
+
+    def view(self, func: Any, args: Any, kwargs: Any) -> Any:
+        return func(*args, **kwargs) if kwargs else func(*args)
 
     @contextmanager
     def building(self) -> Iterator[None]:
