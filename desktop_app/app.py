@@ -90,6 +90,15 @@ def estimate_training(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
+def examine_snapshot(options: argparse.Namespace) -> int:
+    """``floodmark snapshot``: what is found is an answer, also that memory ran out."""
+    from desktop_app.services import snapshot
+    from desktop_app.services.estimate_report import terminal_of
+
+    print(snapshot.examine(options, terminal_of(sys.stdout)))
+    return ExitCode.DONE
+
+
 def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must_train: bool = False) -> Session:
     """A session on the named card (simulated), on the machine's own, or on the default simulated one.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from desktop_app import __version__
 from desktop_app.core.errors import ExitCode, FloodmarkError
 from desktop_app.services.estimate_options import add_options
+from desktop_app.services.snapshot_options import add_options as add_snapshot_options
 
 if TYPE_CHECKING:
     from desktop_app.launch import Launch
@@ -105,6 +106,8 @@ def _dispatch(options: argparse.Namespace) -> int:
     match options.command:
         case "estimate":
             return app.estimate_training(options)
+        case "snapshot":
+            return app.examine_snapshot(options)
         case "doctor":
             return app.diagnose(as_json=options.json)
         case "demo":
@@ -189,6 +192,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_options(estimate)
     estimate.set_defaults(lang=None, theme=None, card=None)
+    snapshot = commands.add_parser(
+        "snapshot", parents=[shared], help="what a recording of torch.cuda.memory tells: when, whose, in what pieces"
+    )
+    add_snapshot_options(snapshot)
+    snapshot.set_defaults(lang=None, theme=None, card=None)
     doctor = commands.add_parser("doctor", parents=[shared], help="what is there, and a reason for everything missing")
     doctor.add_argument("--json", action="store_true", help="as JSON")
     doctor.set_defaults(lang=None, theme=None, card=None)

@@ -81,6 +81,7 @@ class CachingAllocator(ExpandableStore):
         self._max_split_bytes = settings.max_split_size_bytes or _UNLIMITED
         self._plain = settings.max_split_size_bytes is None and not self._ages and not settings.expandable_segments
         self._captures: list[PoolId] = []
+        self._target = DEFAULT_POOL
         default = self._groups[DEFAULT_POOL]
         self._small_pools, self._large_pools = default.small, default.large  # where requests go now, by stream
 
@@ -139,7 +140,7 @@ class CachingAllocator(ExpandableStore):
             size = round_request(size_bytes, self._table)
         pool = (self._small_pools if size <= SMALL_LIMIT_BYTES else self._large_pools).get(stream)
         if pool is None:
-            pool = self._pool(self._captures[-1] if self._captures else DEFAULT_POOL, stream, size <= SMALL_LIMIT_BYTES)
+            pool = self._pool(self._target, stream, small=size <= SMALL_LIMIT_BYTES)
         sizes = pool.sizes
         index = bisect_left(sizes, size)
         if not self._plain:
@@ -204,6 +205,22 @@ class CachingAllocator(ExpandableStore):
         for block in waiting:
             self._recycle(block)
 
+    def complete(self, block: Block) -> None:
+        """The other streams of one block that waits have caught up (``process_events``)."""
+        if block.state != WAITING:
+            raise ValueError(f"{block!r} does not wait")
+        self._waiting.remove(block)
+        self._waiting_bytes -= block.size_bytes
+        self._recycle(block)
+
+    def release_segment(self, address: int) -> bool:
+        """Give one wholly free segment back to the driver; ``False`` when there is none at this address."""
+        edge = self._edges.get(address)
+        if edge is None or edge.pool.page_bytes or edge.behind.state or edge.behind.behind is not edge:
+            return False
+        self._release(edge.behind)
+        return True
+
     def empty_cache(self) -> int:
         """Synchronize, give what is idle back to the driver, and return how many bytes that was.
 
@@ -241,6 +258,11 @@ class CachingAllocator(ExpandableStore):
         self._captures.append(pool)
         self._route(pool)
 
+    def send_to(self, pool: PoolId) -> None:
+        """Requests go to this pool from now on, without a capture: for a replay that is told of every one."""
+        self._pool(pool, 0, small=True)
+        self._route(pool)
+
     def end_capture(self) -> None:
         """Back to where requests went before. The pool stays held until ``release_pool``."""
         if not self._captures:
@@ -258,7 +280,8 @@ class CachingAllocator(ExpandableStore):
     def adopt(self, segments: Iterable[SegmentView]) -> dict[int, Block]:
         """Take over segments that are there already, as in a snapshot; gives the blocks in use, by address.
 
-        The address source is not asked: it must know of these segments. Private pools count as held. Raises
+        Those that wait for other streams are among them. The address source is not asked: it must know of these
+        segments. Private pools count as held. Raises
         ``ValueError`` when the blocks of a segment do not fill it, or when it is expandable though the settings are
         not, or the reverse.
         """
@@ -272,20 +295,18 @@ class CachingAllocator(ExpandableStore):
             if view.expandable:
                 ranges.setdefault((view.pool, view.stream, view.small), []).append(view)
                 continue
-            pool = self._pool(view.pool, view.stream, view.small)
+            pool = self._pool(view.pool, view.stream, small=view.small)
             edge = self._open_segment(pool, view.address, view.size_bytes)
             self._reserve(view.size_bytes)
-            blocks |= {
-                block.address: block for block in self._fill(pool, view.blocks, before=edge) if block.state == LIVE
-            }
+            blocks |= {block.address: block for block in self._fill(pool, view.blocks, before=edge)}
             if edge.behind.behind is edge and not edge.behind.state:
                 self._whole_bytes += view.size_bytes
         for (owner, stream, small), views in ranges.items():
-            blocks |= self._adopt_range(self._pool(owner, stream, small), views)
+            blocks |= self._adopt_range(self._pool(owner, stream, small=small), views)
         self.live_peak_bytes = max(self.live_peak_bytes, self.live_bytes)
         return blocks
 
-    def _pool(self, owner: PoolId, stream: int, small: bool) -> FreePool:  # noqa: FBT001 - a key, not a switch
+    def _pool(self, owner: PoolId, stream: int, *, small: bool) -> FreePool:
         group = self._groups.get(owner)
         if group is None:
             group = self._groups[owner] = PoolGroup(owner)
@@ -305,6 +326,7 @@ class CachingAllocator(ExpandableStore):
 
     def _route(self, owner: PoolId) -> None:
         group = self._groups[owner]
+        self._target = owner
         self._small_pools = group.small
         self._large_pools = group.large
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from desktop_app.memory.driver_addresses import AddressSource
-from desktop_app.memory.segments import FREE, HOLE, LIVE, Block, FreePool, SegmentStore, SegmentView
+from desktop_app.memory.segments import FREE, HOLE, Block, FreePool, SegmentStore, SegmentView
 
 # An address range without a known card: larger than any, small enough for all the streams and pools there may be.
 _ANY_RANGE_BYTES: Final = 1 << 45
@@ -176,9 +176,7 @@ class ExpandableStore(SegmentStore):
                 hole = Block(pool, gap, view.address - gap, HOLE)
                 hole.link(tail.before, tail)
                 pool.holes.insert(bisect_left(pool.holes, gap, key=_address), hole)
-            for block in self._fill(pool, view.blocks, before=tail):
-                if block.state == LIVE:
-                    blocks[block.address] = block
+            blocks |= {block.address: block for block in self._fill(pool, view.blocks, before=tail)}
             self._reserve(view.size_bytes)
         return blocks
 

@@ -30,6 +30,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_answer(parser.add_argument_group("answer"))
 
 
+def add_comparison(parser: argparse.ArgumentParser) -> None:
+    """A training to hold against something else: the same options, the run by ``--config``."""
+    group = parser.add_argument_group("a training to compare with")
+    group.add_argument("--config", type=Path, metavar="CONFIG.toml", help="a run (docs/guide/training.md)")
+    _add_training(group)
+    _add_card(group)
+    group.add_argument("--python", type=Path, metavar="PATH", help="the Python that has the model; needs torch")
+    parser.set_defaults(risk=DEFAULT_RISK, no_levers=True, rung=None, time_limit=120.0)
+
+
 def _add_training(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add(
