@@ -311,3 +311,16 @@ def kernel_taken(
     }
     assert {names[op] for op in ops if op in names} == set(stage.kernels["attention"].split(", "))
     return sorted(names[op] for op in ops if op in names)
+
+
+def composite_choices(rung: str) -> dict[str, str]:
+    """What ops made of others are made of, and what torch takes for the accelerator."""
+    stage = open_stage(None, rung=rung)
+    with stage.running():
+        pixels = torch.empty(2, 4, 3, 3, device=stage.device, requires_grad=True)
+        norm = nn.BatchNorm2d(4, device=stage.device)
+        return {
+            "norm": type(norm(pixels).grad_fn).__name__,
+            "dropout": type(functional.dropout(pixels).grad_fn).__name__,
+            "accelerator": torch.accelerator.current_accelerator().type,  # type: ignore[union-attr]
+        }
