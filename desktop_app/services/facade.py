@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from desktop_app.core.clock import SessionClock
+    from desktop_app.core.estimates import Timeline
     from desktop_app.core.events import EventQueue
     from desktop_app.core.forecasts import Alert, Estimate, Forecast
     from desktop_app.core.steps import MemoryStats, RunStatus
@@ -38,6 +39,15 @@ class EstimateStatus:
     error_code: str | None = None
     error: str | None = None
     levers_pending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecording:
+    """One step of the run, written down on request. ``possible``: the run's device can do it now."""
+
+    possible: bool = False
+    recording: bool = False
+    timeline: Timeline | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,9 @@ class Workspace(Protocol):
     def estimate(self) -> Cell[EstimateStatus]: ...
 
     @property
+    def step_recording(self) -> Cell[StepRecording]: ...
+
+    @property
     def forecast(self) -> Cell[Forecast | None]: ...
 
     @property
@@ -143,6 +156,9 @@ class Workspace(Protocol):
     def resume(self) -> None: ...
     def stop(self, *, save: bool = True) -> None: ...
     def save_checkpoint(self) -> None: ...
+    def record_step(self) -> None:
+        """Write down the run's next step; it appears in ``step_recording``. Nothing where that is not possible."""
+
     def ignore_alert(self, alert_id: int) -> None: ...
     def accept_resume_offer(self) -> None:
         """Go on with the run of the offer, as it was configured."""

@@ -25,6 +25,7 @@ from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.run_feed import SKIPPED_NOTICE, RunFeed
 from desktop_app.services.run_records import RunRecords
+from desktop_app.services.step_recorder import StepRecorder
 from desktop_app.training.config import RunConfig
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class RunDesk:
         self._length_told = False
         self.run: Cell[RunStatus] = Cell(RunStatus(RunState.IDLE))
         self.memory: Cell[MemoryStats | None] = Cell(None)
+        self.steps = StepRecorder()
 
     def start(self, order: RunOrder) -> bool:
         """Begin a run; what goes wrong appears in ``run``. ``False`` when one is active already: it goes on."""
@@ -116,6 +118,7 @@ class RunDesk:
             self._forecasts.begin_run()
             self._part_curves()
             self.memory.set(None)
+            self.steps.begin_run()
             self.run.set(_first_status(order, self._clock.now_s()))
             self._desk.begin_run(
                 Rule(on_alert=order.config.on_alert, pause=self.pause, save_checkpoint=token.request_save)
@@ -237,6 +240,7 @@ class RunDesk:
             publish=self._publish,
             on_checkpoint=self._records.note_checkpoint,
             notices=self._notices,
+            steps=self.steps,
         )
         try:
             return self._train(
@@ -247,6 +251,7 @@ class RunDesk:
                 others_bytes=lambda: self._use.others_bytes,
             )
         finally:
+            self.steps.detach()
             forecaster, self._forecaster = self._forecaster, None
             if forecaster is not None:
                 forecaster.stop()

@@ -19,6 +19,7 @@ from desktop_app.core.steps import (
 )
 from desktop_app.core.store import Cell, Store
 from desktop_app.services.notice_board import NoticeBoard
+from desktop_app.services.step_recorder import StepRecorder
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +48,10 @@ class RunFeed:
         publish: Callable[[RunStatus], None],
         on_checkpoint: Callable[[Path, int, int], None],
         notices: NoticeBoard,
+        steps: StepRecorder | None = None,
     ) -> None:
         """``publish`` gets every status, ``on_checkpoint`` each checkpoint's path, step and epoch."""
+        self.recorder = steps
         self._steps = store.declare("steps", STEP_COLUMNS)
         self._validation = store.declare("validation", VALIDATION_COLUMNS)
         self._events = events
@@ -73,6 +76,8 @@ class RunFeed:
             self._note_retries(sample)
         if self._listener is not None:
             self._listener.observe_step(sample)
+        if self.recorder is not None:
+            self.recorder.poll(sample.memory)
 
     def on_phase(self, sample: PhaseSample) -> None:
         if sample.memory is not None:

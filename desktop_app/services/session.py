@@ -24,7 +24,7 @@ from desktop_app.services.alert_desk import AlertDesk
 from desktop_app.services.card_choice import check_trainable, choose_card, simulated_name
 from desktop_app.services.card_use import CardUse
 from desktop_app.services.estimator import Compute, EstimateRequest, Estimator, TraceControl
-from desktop_app.services.facade import EstimateStatus, Notice, ResumeOffer, TelemetryStatus
+from desktop_app.services.facade import EstimateStatus, Notice, ResumeOffer, StepRecording, TelemetryStatus
 from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.locations import sessions_folder
 from desktop_app.services.notice_board import NoticeBoard
@@ -110,6 +110,7 @@ class Session:
         self.telemetry: Cell[TelemetryStatus] = self._feed.status
         self.run: Cell[RunStatus] = self._runs.run
         self.memory: Cell[MemoryStats | None] = self._runs.memory
+        self.step_recording: Cell[StepRecording] = self._runs.steps.status
         self.estimate: Cell[EstimateStatus] = self._estimator.status
         self.forecast: Cell[Forecast | None] = self._forecasts.newest
         self.alerts: Cell[tuple[Alert, ...]] = self._desk.alerts
@@ -190,6 +191,9 @@ class Session:
 
     def save_checkpoint(self) -> None:
         self._runs.save_checkpoint()
+
+    def record_step(self) -> None:
+        self._runs.steps.request()
 
     def ignore_alert(self, alert_id: int) -> None:
         self._desk.ignore(alert_id)

@@ -16,6 +16,7 @@ from desktop_app.core.telemetry import Card
 from desktop_app.services.estimate_cards import card_spec
 from desktop_app.services.run_desk import RunOrder
 from desktop_app.services.run_feed import RunFeed
+from desktop_app.services.step_recorder import StepRecorder
 
 if TYPE_CHECKING:
     from desktop_app.training.control import ControlToken
@@ -50,7 +51,7 @@ def train_order(
         return RunStatus(RunState.STOPPED, run_name=config.title, epochs=config.epochs, batch_size=config.batch_size)
     for file in data.info.skipped:
         _log.warning("Left out: %s (%s)", file.path, file.reason)
-    device = _open_device(order, load=load, others_bytes=others_bytes())
+    device = _open_device(order, load=load, others_bytes=others_bytes(), recorder=sink.recorder)
     try:
         outcome = Trainer(
             recipe,
@@ -70,7 +71,9 @@ def train_order(
         device.close()
 
 
-def _open_device(order: RunOrder, *, load: CardLoad, others_bytes: int) -> TrainingDevice:
+def _open_device(
+    order: RunOrder, *, load: CardLoad, others_bytes: int, recorder: StepRecorder | None
+) -> TrainingDevice:
     from desktop_app.memory.simulated_device import SimulatedDevice
     from desktop_app.training.devices import CpuDevice, CudaDevice, SimulatedCudaDevice
 
@@ -78,7 +81,10 @@ def _open_device(order: RunOrder, *, load: CardLoad, others_bytes: int) -> Train
     if card is None:
         return CpuDevice()
     if card.simulated:
-        return SimulatedCudaDevice(SimulatedDevice(card_spec(card), others_bytes=others_bytes, load=load))
+        simulated = SimulatedDevice(card_spec(card), others_bytes=others_bytes, load=load)
+        if recorder is not None:
+            recorder.attach(simulated)
+        return SimulatedCudaDevice(simulated)
     assert card.torch_index is not None  # card_choice.check_trainable
     return CudaDevice(card.torch_index)
 

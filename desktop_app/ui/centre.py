@@ -52,6 +52,12 @@ class Centre(QStackedWidget):
             page.open_part(part)
         self.turned.emit(True)
 
+    def record_step(self) -> None:
+        """Show the next step of the run on the memory page."""
+        self.show_memory(Part.STEP)
+        if self._memory is not None:
+            self._memory.record_step()
+
     def _make_memory(self) -> MemoryPage:
         from desktop_app.ui.memory.memory_page import MemoryPage
 

@@ -33,6 +33,7 @@ class When(StrEnum):
     STARTED = "started"  # running or paused
     ALERTING = "alerting"  # an open alert that is not ignored
     ALERTED = "alerted"  # there has been an alert in this run
+    RECORDABLE = "recordable"  # the run can write down a step, and is not doing so
     OTHER_BATCH = "other_batch"  # the estimate names a largest batch that is not the form's
     OUT_OF_MEMORY = "out_of_memory"
     OFFERED = "offered"  # an interrupted run can be resumed
@@ -68,6 +69,7 @@ class Situation:
     alerting: bool = False
     alerted: bool = False
     other_batch: bool = False
+    recordable: bool = False
     offered: bool = False
     cards: int = 0
 
@@ -84,6 +86,7 @@ def can_choose(when: When, situation: Situation) -> bool:
         When.STARTED: run in (RunState.RUNNING, RunState.PAUSED),
         When.ALERTING: situation.alerting,
         When.ALERTED: situation.alerted,
+        When.RECORDABLE: situation.recordable,
         When.OTHER_BATCH: situation.other_batch and not run.active,
         When.OUT_OF_MEMORY: run is RunState.OUT_OF_MEMORY,
         When.OFFERED: situation.offered and not run.active,
@@ -128,6 +131,14 @@ COMMANDS: Final = (
         Menu.RUN,
         "Ctrl+L",
         when=When.OTHER_BATCH,
+        section=2,
+    ),
+    Command(
+        "run.record_step",
+        QT_TRANSLATE_NOOP("Commands", "Draw the next step of the run"),
+        Menu.RUN,
+        "Ctrl+R",
+        when=When.RECORDABLE,
         section=2,
     ),
     Command(

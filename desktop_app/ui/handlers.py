@@ -44,6 +44,7 @@ class RunHandlers:
             "run.save": workspace.save_checkpoint,
             "run.save_and_pause": self.save_and_pause,
             "run.use_largest_batch": self.use_largest_batch,
+            "run.record_step": lambda: self._window.centre.record_step(),
             "run.why": lambda: self._window.open_tab(Tab.ALERTS),
             "run.ignore": self.ignore,
             "run.post_mortem": lambda: self._window.open_tab(Tab.POST_MORTEM),

@@ -13,7 +13,7 @@ def current_situation(workspace: Workspace, config: RunConfig | None) -> Situati
     """What decides which commands can be chosen. ``config`` is the form's, ``None`` while it is not valid."""
     alert = open_alert(workspace)
     loud = alert is not None and alert.severity is not AlertSeverity.WATCH
-    estimate = workspace.estimate.get().estimate
+    estimate, recording = workspace.estimate.get().estimate, workspace.step_recording.get()
     largest = estimate.largest_batch if estimate is not None else None
     return Situation(
         run=workspace.run.get().state,
@@ -21,6 +21,7 @@ def current_situation(workspace: Workspace, config: RunConfig | None) -> Situati
         alerting=loud and alert is not None and alert.alert_id not in workspace.ignored_alerts.get(),
         alerted=bool(workspace.alerts.get()),
         other_batch=largest is not None and config is not None and config.batch_size != largest,
+        recordable=recording.possible and not recording.recording,
         offered=workspace.resume_offer.get() is not None,
         cards=len(workspace.cards.get()),
     )
@@ -33,6 +34,7 @@ def news(workspace: Workspace) -> tuple[int, ...]:
         workspace.alerts,
         workspace.ignored_alerts,
         workspace.estimate,
+        workspace.step_recording,
         workspace.notices,
         workspace.cards,
         workspace.card_uuid,

@@ -640,6 +640,10 @@
         <translation>改用放得下的最大批量</translation>
     </message>
     <message>
+        <source>Draw the next step of the run</source>
+        <translation>画出训练的下一步</translation>
+    </message>
+    <message>
         <source>Why this warning</source>
         <translation>为什么告警</translation>
     </message>
@@ -1861,6 +1865,14 @@
         <translation>这个估计不区分模块。</translation>
     </message>
     <message>
+        <source>The next whole step of the run is being written down…</source>
+        <translation>正在记录训练的下一个完整步骤…</translation>
+    </message>
+    <message>
+        <source>No step of this run has been written down.</source>
+        <translation>还没有记录本次训练的步骤。</translation>
+    </message>
+    <message>
         <source>the model itself</source>
         <translation>模型本身</translation>
     </message>
@@ -2524,6 +2536,33 @@
     <message>
         <source>OOM</source>
         <translation>显存不足</translation>
+    </message>
+</context>
+<context>
+    <name>SourceSwitch</name>
+    <message>
+        <source>Estimate</source>
+        <translation>估计</translation>
+    </message>
+    <message>
+        <source>This run</source>
+        <translation>本次训练</translation>
+    </message>
+    <message>
+        <source>The step that was traced before the run</source>
+        <translation>训练前追踪到的步骤</translation>
+    </message>
+    <message>
+        <source>A step of the run, as it was</source>
+        <translation>训练中实际的一步</translation>
+    </message>
+    <message>
+        <source>Again</source>
+        <translation>再记一步</translation>
+    </message>
+    <message>
+        <source>Write down the next step of the run</source>
+        <translation>记录训练的下一步</translation>
     </message>
 </context>
 <context>

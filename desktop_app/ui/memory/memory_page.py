@@ -20,6 +20,7 @@ from desktop_app.ui.labels import Divider, Label
 from desktop_app.ui.memory.answer_panel import AnswerPanel
 from desktop_app.ui.memory.block_page import BlockPage
 from desktop_app.ui.memory.module_page import ModulePage
+from desktop_app.ui.memory.source_switch import Source
 from desktop_app.ui.memory.timeline_panel import TimelinePanel
 from desktop_app.ui.parts import Part
 from desktop_app.ui.texts import errors, fields, verdicts
@@ -38,7 +39,7 @@ class MemoryPage(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self._theme = theme
-        self._version = -1
+        self._versions = (-1, -1)
         self._compact = False
         self._answered = False
         self._title = Label(font=FontRole.TITLE)
@@ -102,13 +103,16 @@ class MemoryPage(QWidget):
         self.blocks.chosen.connect(self.step.canvas.pin)
         self.step.canvas.pinned.connect(self.blocks.follow)
         self.modules.chosen.connect(self._on_module)
+        self.step.source.chosen.connect(self._on_source)
+        self.step.source.again.connect(self.record_step)
 
     # -- what the window calls ------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Take the newest estimate, if it is another one."""
-        if self._version != self._workspace.estimate.version:
-            self._version = self._workspace.estimate.version
+        versions = (self._workspace.estimate.version, self._workspace.step_recording.version)
+        if self._versions != versions:
+            self._versions = versions
             self._show(self._workspace.estimate.get())
 
     def open_part(self, part: Part) -> None:
@@ -164,12 +168,35 @@ class MemoryPage(QWidget):
         self._answered = estimate is not None and not failed
         self._arrange()
         hint = self._hint(status)
-        self.step.show_timeline(timeline, room_bytes=_room_bytes(estimate), hint=hint or texts.no_timeline())
-        self.step.set_about(fields.training(status.config) if status.config is not None else "")
+        self._show_step(timeline, room_bytes=_room_bytes(estimate), hint=hint or texts.no_timeline())
         self.modules.set_modules(modules, hint=hint or texts.no_modules())
-        self.blocks.set_timeline(timeline, hint=hint or texts.no_timeline())
+        self._on_module(self.modules.chosen_path)
+        self.step.set_about(fields.training(status.config) if status.config is not None else "")
         behind = status.state is EstimateState.WORKING and answer_of(status) is None and estimate is not None
         self._state.setText(verdicts.estimating() if behind else "")
+
+    def _show_step(self, timeline: Timeline | None, *, room_bytes: int | None, hint: str) -> None:
+        """The estimate's ``timeline``, or that of the run where it was chosen."""
+        recording = self._workspace.step_recording.get()
+        self.step.source.show_recording(recording)
+        if self.step.source.source is Source.RUN:
+            timeline = recording.timeline
+            hint = texts.recording() if recording.recording else texts.not_recorded()
+        self.step.show_timeline(timeline, room_bytes=room_bytes, hint=hint)
+        self.blocks.set_timeline(timeline, hint=hint)
+
+    def record_step(self) -> None:
+        """Ask the run for its next step, and show it when it is there."""
+        self._workspace.record_step()
+        self.step.source.choose(Source.RUN)
+        self.refresh()
+
+    def _on_source(self, source: Source) -> None:
+        """A run that has not been asked yet is asked at once."""
+        recording = self._workspace.step_recording.get()
+        if source is Source.RUN and recording.timeline is None:
+            self._workspace.record_step()
+        self._show(self._workspace.estimate.get())
 
     def _hint(self, status: EstimateStatus) -> str:
         """Why there is nothing to show; empty when the estimate should have something."""

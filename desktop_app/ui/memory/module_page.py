@@ -107,6 +107,13 @@ class ModulePage(QWidget):
         """Every module as a table."""
         QGuiApplication.clipboard().setText(texts.as_table(self.model.modules))
 
+    @property
+    def chosen_path(self) -> str | None:
+        """Of the selected module; ``None`` for the model itself or nothing."""
+        selected = self.tree.selectionModel().selectedIndexes()
+        module = self.model.module_at(selected[0]) if selected else None
+        return (self.model.modules[module].path or None) if module is not None else None
+
     def clear_choice(self) -> None:
         self.tree.clearSelection()
 
@@ -155,11 +162,8 @@ class ModulePage(QWidget):
         self._note.setAlignment(left if has_any else Qt.AlignmentFlag.AlignCenter)
 
     def _on_selected(self, selected: QItemSelection, deselected: QItemSelection) -> None:
-        del deselected
-        indexes = selected.indexes()
-        module = self.model.module_at(indexes[0]) if indexes else None
-        path = self.model.modules[module].path if module is not None else ""
-        self.chosen.emit(path or None)
+        del selected, deselected
+        self.chosen.emit(self.chosen_path)
 
     def _expand_plain(self) -> None:
         """The model itself, and on as long as one part has nearly everything."""

@@ -16,6 +16,7 @@ from desktop_app.ui.memory.canvas import TimelineCanvas
 from desktop_app.ui.memory.canvas_painter import room_color
 from desktop_app.ui.memory.colors import kind_color
 from desktop_app.ui.memory.legend import Entry, Legend
+from desktop_app.ui.memory.source_switch import SourceSwitch
 from desktop_app.ui.texts import fields, numbers
 from desktop_app.ui.texts import memory as texts
 from desktop_app.ui.theme import FontRole, Theme, color
@@ -33,6 +34,7 @@ class TimelinePanel(QFrame):
         self._theme = theme
         self._title = Label(font=FontRole.TITLE)
         self._about = ElidedLabel(font=FontRole.LABEL, role="muted")
+        self.source = SourceSwitch()
         self._buttons = {name: QToolButton() for name in ("out", "in", "whole")}
         self.legend = Legend(theme)
         self.canvas = TimelineCanvas(theme)
@@ -47,6 +49,8 @@ class TimelinePanel(QFrame):
         head.addWidget(self._title)
         head.addSpacing(10)
         head.addWidget(self._about, stretch=1)
+        head.addWidget(self.source)
+        head.addSpacing(8)
         for button in self._buttons.values():
             button.setProperty("kind", "segment")
             head.addWidget(button)
@@ -108,6 +112,7 @@ class TimelinePanel(QFrame):
             self._buttons[name].setToolTip(f"{help_}  ({key})")
             self._buttons[name].setAccessibleName(help_)
             self._buttons[name].setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.source.retranslate()
         self.canvas.retranslate()
         self._show_legend()
 

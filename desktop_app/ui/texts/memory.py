@@ -185,6 +185,14 @@ def no_modules() -> str:
     return QCoreApplication.translate("Memory", "This estimate does not tell modules apart.")
 
 
+def recording() -> str:
+    return QCoreApplication.translate("Memory", "The next whole step of the run is being written down…")
+
+
+def not_recorded() -> str:
+    return QCoreApplication.translate("Memory", "No step of this run has been written down.")
+
+
 # -- blocks -----------------------------------------------------------------------------------------------------------
 
 
