@@ -26,7 +26,9 @@ from desktop_app.core.units import GIB
 from desktop_app.memory.estimate import estimate
 from desktop_app.memory.overheads import CardSpec
 from desktop_app.memory.simulated_device import SimulatedDevice
-from desktop_app.memory.trace import TraceSubject
+from desktop_app.memory.trace import TraceSubject, trace_training
+from desktop_app.memory.trace_data import Trace
+from desktop_app.memory.training_spec import TrainingSpec
 from desktop_app.training.recipes.models import small_cnn
 
 SIDE, CLASSES = 28, 2
@@ -129,6 +131,10 @@ def alternate(loops: dict[str, Callable[[], tuple[float, float]]], steps: int) -
     }
 
 
+def _trace(spec: TrainingSpec, card: CardSpec) -> Trace:
+    return trace_training(Target(), batch_size=spec.batch_size, card=card)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--steps", type=int, default=100)
@@ -157,7 +163,10 @@ def main() -> None:
 
     for name in ("first", "again"):
         start_s = time.perf_counter()
-        found = estimate(Target(), CARD, batch_size=options.batch_size)
+        spec = TrainingSpec(model="entry:here:small_cnn", batch_size=options.batch_size)
+        found = estimate(
+            spec, CARD, trace=lambda spec, card: trace_training(Target(), batch_size=spec.batch_size, card=card)
+        )
         print(f"estimate, {name}: {time.perf_counter() - start_s:.2f} s  (largest batch {found.largest_batch})")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from desktop_app.core.forecasts import Estimate, Lever, Verdict
+from desktop_app.core.forecasts import Lever
 from desktop_app.memory.allocator_settings import DEFAULT_SETTINGS, AllocatorSettings
 from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.estimate_outlook import Outlook
@@ -17,9 +17,6 @@ from desktop_app.memory.estimate_unknowns import Setting
 from desktop_app.memory.trace_data import Trace
 from desktop_app.memory.trace_errors import TracerError, UntraceableError
 from desktop_app.memory.training_spec import CHECKPOINTING, SHARDING, TrainingSpec
-
-if TYPE_CHECKING:
-    from desktop_app.memory.trace import TraceTarget
 
 EXPANDABLE: Final = "expandable_segments"
 
@@ -190,32 +187,3 @@ def _expandable(base: Outlook, allocator: AllocatorSettings) -> int | None:
 
 def _lever(candidate: Candidate, peak_bytes: int, changed_bytes: int) -> Lever:
     return Lever(candidate.code, {}, peak_bytes - changed_bytes, changed_bytes, settings=dict(candidate.settings))
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """A changed training that this process can trace itself. ``changes`` are the fields of the run's config."""
-
-    changes: Mapping[str, object]
-    target: TraceTarget
-    batch_size: int
-
-
-def levers(base: Estimate, card: CardSpec, variants: Mapping[str, Variant]) -> tuple[Lever, ...]:
-    """The variants, by code, that lower the median of the device's peak, the largest saving first."""
-    from desktop_app.memory.estimate import device_peak_p50
-
-    if base.verdict is Verdict.CANNOT_SAY:
-        return ()
-    found = []
-    for code, variant in variants.items():
-        try:
-            peak = device_peak_p50(
-                variant.target, card, batch_size=variant.batch_size, context_bytes=base.context_bytes
-            )
-        except UntraceableError:
-            continue
-        saved = base.device_peak_bytes.p50 - peak
-        if saved > 0:
-            found.append(Lever(code, variant.changes, saved_bytes=saved, device_peak_bytes=peak))
-    return tuple(sorted(found, key=lambda lever: -lever.saved_bytes))

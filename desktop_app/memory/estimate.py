@@ -10,7 +10,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from desktop_app.core.forecasts import Estimate, Lever
 from desktop_app.core.steps import Phase
@@ -30,9 +30,6 @@ from desktop_app.memory.trace_data import Trace
 from desktop_app.memory.trace_errors import UntraceableError
 from desktop_app.memory.training_spec import TrainingSpec
 
-if TYPE_CHECKING:
-    from desktop_app.memory.trace import TraceTarget
-
 TraceSource: TypeAlias = Callable[[TrainingSpec, CardSpec], Trace]
 Progress: TypeAlias = Callable[[Estimate], None]
 
@@ -43,11 +40,10 @@ WARN_LIMITED_BY_DATA: Final = "batch_limited_by_data"
 
 
 def estimate(
-    spec: TrainingSpec | TraceTarget,
+    spec: TrainingSpec,
     card: CardSpec,
     *,
-    trace: TraceSource | None = None,
-    batch_size: int = 1,
+    trace: TraceSource,
     others_bytes: int = 0,
     risk: float = 0.05,
     context_bytes: int | None = None,
@@ -71,9 +67,6 @@ def estimate(
     ``TracerError`` where no trace came about for another reason.
     """
     started_s = time.perf_counter()
-    if not isinstance(spec, TrainingSpec):
-        spec, trace = _of_target(spec, batch_size)
-    assert trace is not None
     setting = Setting(card, context_bytes, workspaces_known, spec.cudnn_benchmark, spread)
     try:
         base = trace(spec, card)
@@ -86,7 +79,7 @@ def estimate(
     answer = job.first_answer()
     job.tell(dataclasses.replace(answer, warnings=(*answer.warnings, PENDING)))
     search = BatchSearch(
-        _at_batch(trace, spec, card),
+        lambda batch: trace(spec.changed(batch_size=batch), card),
         outlook.unknowns,
         room_bytes=room_bytes,
         risk=risk,
@@ -166,25 +159,3 @@ class _Job:
             warnings.append(WARN_LIMITED_BY_DATA)
         seconds = time.perf_counter() - self.started_s
         return dataclasses.replace(answer, largest_batch=found.largest, warnings=tuple(warnings), seconds=seconds)
-
-
-def _at_batch(trace: TraceSource, spec: TrainingSpec, card: CardSpec) -> Callable[[int], Trace]:
-    return lambda batch: trace(spec.changed(batch_size=batch), card)
-
-
-def _of_target(target: TraceTarget, batch_size: int) -> tuple[TrainingSpec, TraceSource]:
-    """A training that this process can trace itself."""
-    from desktop_app.memory.trace import trace_training
-
-    def trace(spec: TrainingSpec, card: CardSpec) -> Trace:
-        return trace_training(target, batch_size=spec.batch_size, card=card)
-
-    return TrainingSpec(model="entry:target", batch_size=batch_size), trace
-
-
-def device_peak_p50(target: TraceTarget, card: CardSpec, *, batch_size: int, context_bytes: int | None = None) -> int:
-    """The median of the device's peak alone: one trace and one replay per scenario."""
-    spec, trace = _of_target(target, batch_size)
-    base = trace(spec, card)
-    unknowns = Setting(card, context_bytes).unknowns(base)
-    return Outlook(EventTable.of(steady(base)), unknowns, room_bytes=card.capacity_bytes).device().p50

@@ -28,8 +28,8 @@ FloatArray = np.ndarray[tuple[int], np.dtype[np.float64]]
 _SPREAD_POINTS: Final = 15  # of the normal factor, equally likely; odd, so that the middle one is 1
 _RESOLUTION: Final = 0.002  # of P(fits): replays with a limit stop there
 _SURE: Final = 1e-9  # sums of probabilities are this exact
+_ROUNDING: Final = 0.01  # bytes: a quantile that is the room must fit in it
 _FITS: Final = 0.95
-_TIGHT: Final = 0.5
 
 
 class Workspaces(Protocol):
@@ -153,9 +153,11 @@ class Outlook:
                 return min(1.0, low)
 
     def verdict(self) -> Verdict:
-        if self.fits_probability >= _FITS - _SURE:
+        """By the quantiles that fit."""
+        if self.fits(risk=1.0 - _FITS):
             return Verdict.FITS
-        return Verdict.TIGHT if self.fits_probability >= _TIGHT - _SURE else Verdict.DOES_NOT_FIT
+        tight = self.device().p50 <= self.room_bytes or self.fits(risk=0.5)
+        return Verdict.TIGHT if tight else Verdict.DOES_NOT_FIT
 
     def live(self) -> Quantiles:
         """Of torch's allocated."""
@@ -223,7 +225,7 @@ class Outlook:
         """What the allocator may take, ascending, in every equally likely case; a factor shrinks it like the room."""
         contexts = np.array(self.unknowns.contexts, dtype=np.float64)
         room = np.maximum(self.room_bytes - contexts[:, None], 0.0) / self._factors[None, :]
-        limits: Int64Array = np.sort(room.ravel()).astype(np.int64)
+        limits: Int64Array = np.sort(room.ravel() + _ROUNDING).astype(np.int64)
         return limits
 
     def _bounds(self) -> tuple[float, float]:
@@ -287,5 +289,5 @@ def _weighted_quantiles(values: FloatArray, weights: FloatArray, probabilities: 
     order = np.argsort(values, kind="stable")
     passed = np.cumsum(weights[order]) / weights.sum()
     rows = np.minimum(np.searchsorted(passed, np.array(probabilities) - _SURE), len(values) - 1)
-    found: list[int] = np.rint(values[order][rows]).astype(np.int64).tolist()
+    found: list[int] = np.ceil(values[order][rows] - _ROUNDING).astype(np.int64).tolist()
     return found

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from desktop_app.core.steps import Category, Phase
 from desktop_app.memory.allocator import Block, CachingAllocator, ReplicaOutOfMemoryError
-from desktop_app.memory.overheads import CUDNN_OP
+from desktop_app.memory.card_limits import CUDNN_OP
+from desktop_app.memory.estimate_family import TraceFamily
 from desktop_app.memory.trace_data import ModuleFacts, Trace, TraceEvent
 
 __all__ = [
@@ -112,58 +111,3 @@ def _owners_at(events: Sequence[TraceEvent], index: int) -> dict[Category, int]:
     for block, category in blocks.values():
         owners[category] += block.size_bytes
     return owners
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TraceFamily:
-    """The traces of one training at every batch size, from two of them.
-
-    While the ops are the same, each single allocation is affine in the batch size, though their peak is not.
-    """
-
-    events: tuple[TraceEvent, ...]
-    batch_size: int
-    _sizes: np.ndarray[tuple[int], np.dtype[np.float64]]
-    _slopes: np.ndarray[tuple[int], np.dtype[np.float64]]
-
-    @classmethod
-    def between(cls, trace: Trace, other: Trace) -> TraceFamily | None:
-        """``None`` when the two do not do the same things in the same order."""
-        events, others = _canonical(trace), _canonical(other)
-        if [_signature(event) for event in events] != [_signature(event) for event in others]:
-            return None
-        sizes = np.array([event.size_bytes for event in events], dtype=np.float64)
-        other_sizes = np.array([event.size_bytes for event in others], dtype=np.float64)
-        slopes = (other_sizes - sizes) / (other.batch_size - trace.batch_size)
-        return cls(tuple(events), trace.batch_size, sizes, slopes)
-
-    def sizes_at(self, batch_size: int) -> list[int]:
-        """The size of every event at this batch size, bytes."""
-        sizes = np.rint(self._sizes + self._slopes * (batch_size - self.batch_size))
-        floor = np.where(self._sizes > 0, 1, 0)
-        result: list[int] = np.maximum(sizes, floor).astype(np.int64).tolist()
-        return result
-
-
-def _signature(event: TraceEvent) -> tuple[int, str, Phase, int]:
-    return event.key, event.op, event.phase, event.step
-
-
-def _canonical(trace: Trace) -> list[TraceEvent]:
-    """Frees that follow each other, in order of their keys: among them the order means nothing."""
-    return [event for run in _runs(trace.events) for event in run]
-
-
-def _runs(events: Sequence[TraceEvent]) -> Iterator[list[TraceEvent]]:
-    frees: list[TraceEvent] = []
-    for event in events:
-        if event.key < 0 and (not frees or frees[-1].phase is event.phase):
-            frees.append(event)
-            continue
-        if frees:
-            yield sorted(frees)
-        frees = [event] if event.key < 0 else []
-        if event.key > 0:
-            yield [event]
-    if frees:
-        yield sorted(frees)

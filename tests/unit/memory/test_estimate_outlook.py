@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from desktop_app.core.units import MIB
 from desktop_app.memory.card_limits import CUDNN_OP
 from desktop_app.memory.convolutions import ConvolutionCall
 from desktop_app.memory.estimate_outlook import Outlook, Unknowns, workspace_sizes
-from desktop_app.memory.estimate_replay import replay_table
+from desktop_app.memory.estimate_replay import Curves, replay_table
 from desktop_app.memory.estimate_table import EventTable
 from tests.unit.memory.made_traces import Script, convolution, network
 
@@ -135,16 +136,13 @@ def test_phases_show_what_each_needs_itself() -> None:
 
 
 def test_workspaces_that_are_equal_are_replayed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    import desktop_app.memory.estimate_outlook as module
+    replays: list[EventTable] = []
 
-    replays: list[object] = []
-    original = module.replay_table
-
-    def counted(table: EventTable, *args: object, **kwargs: object) -> object:
+    def counted(table: EventTable, *args: Any, **kwargs: Any) -> Curves:
         replays.append(table)
-        return original(table, *args, **kwargs)  # type: ignore[arg-type]
+        return replay_table(table, *args, **kwargs)
 
-    monkeypatch.setattr(module, "replay_table", counted)
+    monkeypatch.setattr("desktop_app.memory.estimate_outlook.replay_table", counted)
     unknowns = Unknowns((0,), (Fixed(0.3, 0), Fixed(0.3, MIB), Fixed(0.4, MIB)))
     assert Outlook(plain(MIB), unknowns, room_bytes=1 << 40).fits_probability == pytest.approx(1.0)
     assert len(replays) == 1  # no convolution
@@ -167,8 +165,8 @@ def tables(draw: st.DrawFn) -> EventTable:
     script = Script()
     script.enter(Phase.FORWARD, 1)
     alive: list[str] = []
-    for index in range(draw(st.integers(1, 25))):
-        if alive and draw(st.booleans()):
+    for index, drops in enumerate(draw(st.lists(st.booleans(), min_size=1, max_size=25))):
+        if alive and drops:
             script.drop(alive.pop(draw(st.integers(0, len(alive) - 1))))
         else:
             script.take(f"b{index}", draw(st.integers(1, 64)) * MIB // 2, Category.ACTIVATIONS)
