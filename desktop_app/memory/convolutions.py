@@ -1,7 +1,12 @@
-"""One call of a convolution as cuDNN sees it, and the workspace it asks for. Standard library only."""
+"""One call of a convolution as cuDNN sees it, and the workspace it asks for. Standard library only.
+
+cuDNN does not say which algorithm it will take: the rule below is a median, fitted through the allocator replica to
+measured peaks (docs/decisions/015-workspaces-and-contexts.md). ``overheads.workspace_scenarios`` is its distribution.
+"""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final, NamedTuple
 
 from desktop_app.memory.card_spec import CardSpec
@@ -10,8 +15,35 @@ FORWARD: Final = "forward"
 INPUT_GRADIENT: Final = "input_gradient"
 WEIGHT_GRADIENT: Final = "weight_gradient"
 
-_WINOGRAD_SHARE: Final = 2.25  # 3 x 3 with stride 1: Winograd transforms 4 x 4 tiles per 2 x 2 outputs and more
-_OTHER_SHARE: Final = 2.0
+
+class _Shares(NamedTuple):
+    """A workspace in parts of what the call handles.
+
+    ``moved``: of input, output and weights together, for kernels that work on copies in another layout (tensor cores
+    read channels last) or transformed (Winograd). ``columns``: of the matrix that an explicit GEMM multiplies by,
+    batch x in_channels x kernel x output positions.
+    """
+
+    moved: float
+    columns: float = 0.0
+
+
+# Each in the order of _DIRECTIONS. A depthwise call and one on single pixels are kernels without workspace.
+_SHARES: Final[dict[str, tuple[_Shares, _Shares, _Shares]]] = {
+    "1x1": (_Shares(0.0), _Shares(1.0), _Shares(0.0)),
+    "1x1 strided": (_Shares(2.0), _Shares(2.0), _Shares(1.0)),
+    "3x3 to more channels": (_Shares(2.0), _Shares(1.0), _Shares(0.0, 1.0)),
+    "3x3": (_Shares(0.5), _Shares(1.0), _Shares(1.0)),
+    "3x3 strided": (_Shares(0.0, 0.5), _Shares(0.5), _Shares(1.0)),
+    "large": (_Shares(1.0), _Shares(1.0), _Shares(1.0, 0.5)),
+    "large strided": (_Shares(0.5), _Shares(1.0), _Shares(2.0, 0.5)),
+    "grouped": (_Shares(1.0), _Shares(1.0), _Shares(1.0)),
+}
+_DIRECTIONS: Final = (FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)
+_SMALL_KERNEL: Final = 3
+_HALF_BYTES: Final = 2
+_TENSOR_CORES: Final = (7, 0)
+_TF32: Final = (8, 0)
 
 
 class ConvolutionCall(NamedTuple):
@@ -40,18 +72,40 @@ class ConvolutionCall(NamedTuple):
         return self.groups > 1 and self.groups == self.in_channels
 
 
-def workspace_bytes(call: ConvolutionCall, *, card: CardSpec | None = None) -> int:  # noqa: ARG001 - for a rule by card
-    """The workspace that cuDNN is assumed to ask for on this card: the median of what is not known. 0: none.
+def family(call: ConvolutionCall) -> str | None:
+    """The row of the table; ``None`` for what takes no workspace."""
+    if call.depthwise or (max(call.in_size) == 1 and max(call.kernel) == 1):
+        return None
+    if call.groups > 1:
+        return "grouped"
+    strided = max(call.stride) > 1
+    if max(call.kernel) == 1:
+        return "1x1 strided" if strided else "1x1"
+    if max(call.kernel) > _SMALL_KERNEL:
+        return "large strided" if strided else "large"
+    if strided:
+        return "3x3 strided"
+    return "3x3 to more channels" if call.out_channels > call.in_channels else "3x3"
 
-    A crude rule; on 15 hard ConvNets it cuts the median error of the peak from 6.1 to 2.2 %.
-    """
-    if call.depthwise:
+
+def workspace_bytes(call: ConvolutionCall, *, card: CardSpec | None = None) -> int:
+    """The workspace that cuDNN is assumed to ask for: the median of what is not known. 0: none."""
+    row = family(call)
+    if row is None:
         return 0
-    spatial_in = spatial_out = call.batch * call.element_bytes
-    for size in call.in_size:
-        spatial_in *= size
-    for size in call.out_size:
-        spatial_out *= size
-    moved_bytes = spatial_in * call.in_channels + spatial_out * call.out_channels
-    winograd = call.kernel == (3, 3) and all(step == 1 for step in call.stride)
-    return int(moved_bytes * (_WINOGRAD_SHARE if winograd else _OTHER_SHARE))
+    moved_share, columns_share = _SHARES[row][_DIRECTIONS.index(call.direction)]
+    if not _copies_layout(call, card):
+        moved_share = 0.0
+    inputs = call.batch * call.in_channels * prod(call.in_size)
+    positions = call.batch * prod(call.out_size)
+    taps = call.in_channels * prod(call.kernel)
+    weights = call.out_channels * taps // call.groups
+    moved = inputs + positions * call.out_channels + weights
+    return int((moved_share * moved + columns_share * positions * taps) * call.element_bytes)
+
+
+def _copies_layout(call: ConvolutionCall, card: CardSpec | None) -> bool:
+    """Tensor cores read channels last: what is laid out otherwise is copied. fp32 is theirs, as TF32, from 8.0 on."""
+    first = _TENSOR_CORES if call.element_bytes == _HALF_BYTES else _TF32
+    capability = card.compute_capability if card is not None else None
+    return not call.channels_last and (capability is None or capability >= first)
