@@ -101,7 +101,7 @@ class _Run:
         self.blocks: dict[int, Block] = {at: block for at, block in adopted.items() if block.state != WAITING}
         self.waiting: dict[int, Block] = {at: block for at, block in adopted.items() if block.state == WAITING}
         self.events: Final = snapshot.events
-        self.completes: Final = any(event.action is Action.FREE_COMPLETED for event in snapshot.events)
+        self.completes: Final = _completes(snapshot)
         self.partial: Final = settings.max_split_size_bytes is not None or settings.garbage_collection_threshold > 0
         self.pools: Final = _Pools(snapshot, beginning)
         self.reserved = self.allocator.reserved_bytes
@@ -230,6 +230,13 @@ class _Run:
         )
 
 
+def _completes(snapshot: Snapshot) -> bool:
+    """A free has a second event, its completion, in this recording."""
+    return any(event.action is Action.FREE_COMPLETED for event in snapshot.events) or any(
+        block.state == WAITING for segment in snapshot.segments for block in segment.blocks
+    )
+
+
 class _Pools:
     """Which private pool an event belongs to: as it says itself, or by a segment at its address."""
 
@@ -295,8 +302,7 @@ def _request_all(
         old.address: allocator.allocate(old.requested_bytes or old.size_bytes, stream=streams[old.address])
         for old in sorted(beginning.blocks, key=lambda old: old.address)
     }
-    completes = any(event.action is Action.FREE_COMPLETED for event in snapshot.events)
-    ends = Action.FREE_COMPLETED if completes else Action.FREE_REQUESTED
+    ends = Action.FREE_COMPLETED if _completes(snapshot) else Action.FREE_REQUESTED
     taking = False
     for event in events:
         if event.action is Action.ALLOC:

@@ -53,10 +53,10 @@ class Recorder:
         try:
             block = self.allocator.allocate(size, stream=stream)
         except ReplicaOutOfMemoryError:
-            self._drive(before, stream)
+            self._drive(before)
             self._write("oom", size=-(-size // 512) * 512, stream=stream, frames=frames, device_free=3 << 20)
             raise
-        self._drive(before, stream)
+        self._drive(before)
         self._write("alloc", addr=block.address, size=size, stream=stream, frames=frames)
         self.stacks[block.address] = frames
         return block
@@ -76,7 +76,7 @@ class Recorder:
     def empty_cache(self) -> None:
         before = self._spans()
         self.allocator.empty_cache()
-        self._drive(before, 0)
+        self._drive(before)
 
     def snapshot(self, *, devices: int = 1, device: int = 0) -> dict[str, Any]:
         traces: list[list[dict[str, Any]]] = [[] for _ in range(devices)]
@@ -122,22 +122,23 @@ class Recorder:
             ],
         }
 
-    def _spans(self) -> set[tuple[int, int]]:
+    def _spans(self) -> set[tuple[int, int, int]]:
+        """Address, size and stream of every segment, or of every 2 MiB of mapped pages."""
         page = 2 << 20
         if not self.expandable:
-            return {(view.address, view.size_bytes) for view in self.allocator.segments()}
+            return {(view.address, view.size_bytes, view.stream) for view in self.allocator.segments()}
         return {
-            (view.address + offset, page)
+            (view.address + offset, page, view.stream)
             for view in self.allocator.segments()
             for offset in range(0, view.size_bytes, page)
         }
 
-    def _drive(self, before: set[tuple[int, int]], stream: int) -> None:
+    def _drive(self, before: set[tuple[int, int, int]]) -> None:
         """What came and went at the driver, what went first; pages that lie together as one event."""
         after = self._spans()
         names = ("segment_unmap", "segment_map") if self.expandable else ("segment_free", "segment_alloc")
         for name, spans in zip(names, (before - after, after - before), strict=True):
-            for address, size in join(spans) if self.expandable else sorted(spans):
+            for address, size, stream in join(spans) if self.expandable else sorted(spans):
                 self._write(name, addr=address, size=size, stream=stream)
 
     def _write(self, action: str, **facts: Any) -> None:
@@ -147,11 +148,11 @@ class Recorder:
             self.entries.append({"action": action, **facts, "time_us": self.time_us, "compile_context": "N/A"})
 
 
-def join(spans: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
-    for address, size in sorted(spans):
-        if joined and sum(joined[-1]) == address:
-            joined[-1] = (joined[-1][0], joined[-1][1] + size)
+def join(spans: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    joined: list[tuple[int, int, int]] = []
+    for address, size, stream in sorted(spans):
+        if joined and joined[-1][0] + joined[-1][1] == address and joined[-1][2] == stream:
+            joined[-1] = (joined[-1][0], joined[-1][1] + size, stream)
         else:
-            joined.append((address, size))
+            joined.append((address, size, stream))
     return joined
