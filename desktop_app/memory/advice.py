@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -32,6 +33,8 @@ _FUSED: Final = frozenset({"adam", "adamw", "sgd", "adagrad"})  # torch.optim: t
 _WITHOUT_FOREACH: Final = frozenset({"adam8bit", "adamw8bit"})  # one kernel per parameter
 _HALF: Final = frozenset({"bf16", "fp16", "pure_bf16", "pure_fp16"})
 _STOPS: Final = frozenset({"cancelled", "interrupted"})  # not the change's fault: the whole advice ends
+
+_WORD: Final = re.compile(r"\w+")
 
 _Source: TypeAlias = Callable[[TrainingSpec, CardSpec], Trace]
 
@@ -120,7 +123,9 @@ def _optimizer(spec: TrainingSpec, card: CardSpec, trace: Trace) -> Iterator[Can
 
 def _attention(spec: TrainingSpec, card: CardSpec, trace: Trace) -> Iterator[Candidate]:
     """Fused kernels, where the training was seen to take the one that writes the whole matrix of scores."""
-    if "attention:math" not in trace.kernels_assumed:
+    attention = (kernel for kernel in trace.kernels_assumed if kernel.startswith("attention"))
+    taken = {word for kernels in attention for word in _WORD.findall(kernels)}
+    if "math" not in taken:
         return
     ampere = card.compute_capability is None or card.compute_capability >= _BF16
     if ampere and spec.precision in _HALF and spec.attention != "flash":

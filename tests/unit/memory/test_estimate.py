@@ -174,11 +174,11 @@ def test_modules_and_timeline_tell_the_same_story(cnn_estimate: Estimate) -> Non
 def test_what_the_trace_says_about_itself_is_passed_on() -> None:
     def trace(spec: TrainingSpec, card: CardSpec) -> Trace:
         assert card is GTX_1660
-        made = network(spec.batch_size, kernels=("attention:flash",))
+        made = network(spec.batch_size, kernels=("attention: flash",))
         return replace(made, guesses={"aten.nonzero": 2, "aten.item": 1}, warnings=("from_the_trace",), rung="meta")
 
     found = estimate(spec_of(4), GTX_1660, trace=trace)
-    assert found.kernels_assumed == ("attention:flash",)
+    assert found.kernels_assumed == ("attention: flash",)
     assert found.guesses == {"aten.nonzero": 2, "aten.item": 1}
     assert found.warnings == ("from_the_trace",)
     assert found.rung == "meta"
