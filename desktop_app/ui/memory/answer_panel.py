@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QVBoxLayout, QWidget
 
 from desktop_app.core.estimates import Quantiles
@@ -110,6 +111,15 @@ class AnswerPanel(QWidget):
         self._show(self._guesses, texts.guesses(estimate) if estimate is not None else "")
         warnings = texts.warnings(estimate) if estimate is not None else ()
         self._show(self._warnings, "\n".join(warnings))
+        self._keep_height()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._keep_height()
+
+    def _keep_height(self) -> None:
+        """Never lower than its sentences are at this width: the picture below gives way."""
+        self.setMinimumHeight(max(0, self._row.heightForWidth(self.width())))
 
     def _show(self, label: Label, text: str) -> None:
         label.setText(text)
@@ -121,6 +131,7 @@ class AnswerPanel(QWidget):
         self._row.setDirection(down if stacked else across)
         for place, share in enumerate((0, 0, 0, 1) if stacked else (5, 6, 5, 0)):
             self._row.setStretch(place, share)
+        self._keep_height()
 
     def retranslate(self) -> None:
         self._phases_heading.setText(texts.phases_heading())

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWi
 
 from desktop_app.core.estimates import Timeline
 from desktop_app.core.steps import Category
-from desktop_app.ui.labels import ElidedLabel, Label
+from desktop_app.ui.labels import ElidedLabel
 from desktop_app.ui.memory import canvas_texts
 from desktop_app.ui.memory.canvas import TimelineCanvas
 from desktop_app.ui.memory.canvas_painter import room_color
@@ -32,7 +32,7 @@ class TimelinePanel(QFrame):
         super().__init__(parent)
         self.setProperty("panel", True)
         self._theme = theme
-        self._title = Label(font=FontRole.TITLE)
+        self._title = ElidedLabel(font=FontRole.TITLE)
         self._about = ElidedLabel(font=FontRole.LABEL, role="muted")
         self.source = SourceSwitch()
         self._buttons = {name: QToolButton() for name in ("out", "in", "whole")}
