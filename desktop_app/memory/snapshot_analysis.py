@@ -13,7 +13,7 @@ from desktop_app.core.steps import Category
 from desktop_app.memory.allocator_settings import SMALL_SEGMENT_BYTES, round_request, segment_bytes
 from desktop_app.memory.segments import DEFAULT_POOL, FREE, LIVE, WAITING, PoolId
 from desktop_app.memory.snapshot import Action, Snapshot, SnapshotSegment
-from desktop_app.memory.snapshot_frames import NO_STACK, op_of, owner_of
+from desktop_app.memory.snapshot_frames import BEFORE_RECORDING, NO_STACK, op_of, owner_of
 from desktop_app.memory.snapshot_history import Beginning, OldBlock
 
 _OTHER: Final = tuple(Category).index(Category.OTHER)
@@ -149,8 +149,8 @@ def make_timeline(snapshot: Snapshot, beginning: Beginning, block_bytes: Mapping
     tracker.old = len(tracker.sizes)
     for position, event in enumerate(snapshot.events):
         tracker.step(position, event.action, event.address, event.size_bytes, event.stack)
-    names = [owner_of(stack) for stack in snapshot.stacks]
-    ops = [op_of(stack) for stack in snapshot.stacks]
+    names = [*map(owner_of, snapshot.stacks), BEFORE_RECORDING]  # the last is that of stack −1, history.BEFORE
+    ops = [*map(op_of, snapshot.stacks), ""]
     owners, owner_of_stack = _distinct(names)
     op_names, op_of_stack = _distinct(ops)
     stacks = np.array(tracker.stacks, dtype=np.int64)

@@ -58,8 +58,10 @@ def compare_with_trace(snapshot: Snapshot, trace: Trace) -> Comparison:
     recorded = [
         (position, event.size_bytes) for position, event in enumerate(snapshot.events) if event.action is Action.ALLOC
     ]
-    walk = _Walk(snapshot, recorded, _Course(trace))
-    return walk.result()
+    course = _Course(trace)
+    # The first step and a later one begin alike: whichever explains more of the recording is meant.
+    walks = [_Walk(snapshot, recorded, course, steady=steady).result() for steady in (False, True)]
+    return min(walks, key=lambda comparison: comparison.unknown + comparison.missing - comparison.matched)
 
 
 class _Course:
@@ -69,7 +71,6 @@ class _Course:
         asked = [event for event in trace.events if event.key > 0 and event.size_bytes > 0]
         self.once: Final = [event for event in asked if event.step < 2]
         self.cycle: Final = [event for event in asked if event.step == 2]
-        self.length: Final = len(self.once) + len(self.cycle)
 
     def __getitem__(self, number: int) -> TraceEvent | None:
         if number < len(self.once):
@@ -93,7 +94,11 @@ class _Course:
 
 
 class _Walk:
-    def __init__(self, snapshot: Snapshot, recorded: Sequence[tuple[int, int]], course: _Course) -> None:
+    """``steady``: a run of sizes that is in both steps of the trace is taken for one of the second."""
+
+    def __init__(
+        self, snapshot: Snapshot, recorded: Sequence[tuple[int, int]], course: _Course, *, steady: bool
+    ) -> None:
         self.snapshot: Final = snapshot
         self.recorded: Final = recorded
         self.sizes: Final = [size for _, size in recorded]
@@ -104,7 +109,8 @@ class _Walk:
         self.after: TraceEvent | None = None
         self._grams: dict[tuple[int, ...], int] = {}
         sizes = course.sizes()
-        for start in range(len(sizes) - _ANCHOR, -1, -1):  # backwards: of equal runs the first in the training counts
+        starts = range(len(sizes) - _ANCHOR + 1)
+        for start in starts if steady else reversed(starts):  # of equal runs the one seen last counts
             self._grams[tuple(sizes[start : start + _ANCHOR])] = start
 
     def result(self) -> Comparison:

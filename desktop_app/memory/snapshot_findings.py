@@ -75,7 +75,7 @@ def study(snapshot: Snapshot) -> Findings:
     peak = peak_position(timeline)
     errors = find_out_of_memory(snapshot, timeline)
     expandable = None
-    if snapshot.events and not beginning.contradictions and not snapshot.settings.expandable_segments:
+    if replay is not None and not snapshot.settings.expandable_segments:
         settings = replace(snapshot.settings, expandable_segments=True)
         expandable = replay_with(snapshot, beginning, settings)
         errors = tuple(_try_again(snapshot, beginning, settings, error) for error in errors[:_TRIED]) + errors[_TRIED:]
@@ -99,6 +99,8 @@ def study(snapshot: Snapshot) -> Findings:
 def _try_replay(snapshot: Snapshot, beginning: Beginning) -> tuple[RecordedReplay | None, str | None]:
     if not snapshot.events:
         return None, None
+    if snapshot.settings_problem is not None:
+        return None, snapshot.settings_problem
     if beginning.contradictions:
         return None, (
             f"{beginning.contradictions} of {len(snapshot.events)} events do not go with those after them (the first "
@@ -107,7 +109,7 @@ def _try_replay(snapshot: Snapshot, beginning: Beginning) -> tuple[RecordedRepla
     try:
         return replay_recording(snapshot, beginning), None
     except ValueError as error:
-        return None, snapshot.settings_problem or str(error)
+        return None, str(error)
 
 
 def _try_again(

@@ -10,6 +10,7 @@ from typing import Final
 from desktop_app.memory.snapshot import Frame
 
 NO_STACK: Final = "no stack recorded"
+BEFORE_RECORDING: Final = "allocated before the recording"
 NO_PYTHON: Final = "no Python code (backward pass or library)"
 
 # Code that a user did not write. Paths are those of the machine that recorded: both kinds of slashes.

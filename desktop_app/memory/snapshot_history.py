@@ -19,6 +19,9 @@ from desktop_app.memory.snapshot import Action, Snapshot, SnapshotEvent
 # Actions that no allocator answers for: they leave blocks and segments as they are.
 QUIET: Final = frozenset({Action.OOM, Action.SNAPSHOT, Action.OTHER})
 
+# Stack of a block that was made before the first event and is gone at the end. That of its free is another one.
+BEFORE: Final = -1
+
 
 @dataclass(slots=True)
 class _Used:
@@ -121,11 +124,11 @@ class _Undo:
             case Action.FREE_COMPLETED:
                 if event.address in self.used:
                     self.contradictions.append(position)
-                self.used[event.address] = _Used(event.size_bytes, event.stack, waiting=True)
+                self.used[event.address] = _Used(event.size_bytes, BEFORE, waiting=True)
             case Action.FREE_REQUESTED:
                 found = self.used.get(event.address)
                 if found is None:  # the recording may end before it was completed, or leave that out
-                    self.used[event.address] = _Used(event.size_bytes, event.stack)
+                    self.used[event.address] = _Used(event.size_bytes, BEFORE)
                 else:
                     found.waiting = False
             case Action.SEGMENT_ALLOC | Action.SEGMENT_MAP:

@@ -107,6 +107,7 @@ class _Run:
         self.reserved = self.allocator.reserved_bytes
         self.allocations = self.placed = self.segment_events = self.segments_right = 0
         self.compared = self.equal = 0
+        self.freed: int | None = None  # by the request, whose completion comes next
         self.difference: Difference | None = None
         self.live_levels: list[int] = []
         self.reserved_levels: list[int] = []
@@ -160,11 +161,13 @@ class _Run:
 
     def _request_free(self, position: int, event: SnapshotEvent) -> None:
         following = self.events[position + 1] if position + 1 < len(self.events) else None
-        if following is not None and following.action is Action.FREE_COMPLETED and following.address == event.address:
-            return
+        at_once = following is not None and following[:2] == (Action.FREE_COMPLETED, event.address)
         block = self.blocks.pop(event.address, None)
         if block is None:
             self._differ(position, "block", f"a free of {event.address:#x}", "nothing lives there")
+        elif at_once:
+            self.allocator.free(block)
+            self.freed = event.address
         elif self.completes:
             self.allocator.record_stream(block, stream=_OTHER_STREAM)
             self.allocator.free(block)
@@ -173,6 +176,9 @@ class _Run:
             self.allocator.free(block)
 
     def _complete_free(self, position: int, event: SnapshotEvent) -> None:
+        if self.freed == event.address:
+            self.freed = None
+            return
         waiting = self.waiting.pop(event.address, None)
         if waiting is not None:
             if waiting.state == WAITING:
