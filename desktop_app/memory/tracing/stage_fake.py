@@ -26,6 +26,7 @@ from desktop_app.memory.tracing.shim import claim_guard
 from desktop_app.memory.tracing.stage_answers import autocast_dtype, card_answers, patch
 from desktop_app.memory.tracing.stage_guesses import NO_GUESS, Guesses
 from desktop_app.memory.tracing.stage_kernels import FakeKernels
+from desktop_app.memory.tracing.stage_meta_kernels import has_kernel
 from desktop_app.memory.tracing.stage_models import Make, empty_as, replace_tensors
 
 aten = torch.ops.aten
@@ -183,11 +184,7 @@ def _register_kernels() -> None:
         return
     library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     for name in _CUDA_KERNELS:
-        if hasattr(aten, name) and not _has_kernel(f"aten::{name}", "CUDA"):
+        if hasattr(aten, name) and not has_kernel(name, "CUDA"):
             library.impl(name, _missing, "CUDA")  # type: ignore[no-untyped-call]
     library.impl(_ATTENTION, _attend, "AutogradCUDA")  # type: ignore[no-untyped-call]
     _libraries.append(library)
-
-
-def _has_kernel(name: str, key: str) -> bool:
-    return torch._C._dispatch_has_kernel_for_dispatch_key(name, key)  # noqa: SLF001

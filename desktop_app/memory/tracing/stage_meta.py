@@ -22,6 +22,7 @@ from desktop_app.memory.meta_kernels import META_KERNELS
 from desktop_app.memory.tracing.attention import AttentionChooser
 from desktop_app.memory.tracing.stage_answers import autocast_dtype, card_answers, patch
 from desktop_app.memory.tracing.stage_guesses import Guesses
+from desktop_app.memory.tracing.stage_meta_kernels import register_meta_kernels
 from desktop_app.memory.tracing.stage_models import empty_as, replace_tensors
 
 _META: Final = torch.device("meta")
@@ -64,6 +65,7 @@ class MetaStage:
 
     @contextmanager
     def running(self, *, precision: str = "fp32") -> Iterator[None]:  # noqa: ARG002 - one signature for all stages
+        register_meta_kernels()
         with ExitStack() as stack:
             stack.enter_context(card_answers(self._card))
             for module in (torch_optimizer, _foreach_utils):

@@ -324,3 +324,29 @@ def composite_choices(rung: str) -> dict[str, str]:
             "dropout": type(functional.dropout(pixels).grad_fn).__name__,
             "accelerator": torch.accelerator.current_accelerator().type,  # type: ignore[union-attr]
         }
+
+
+class Assorted(nn.Module):
+    """Activations and norms that are one kernel on CUDA and several elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(1, 16, 3, padding=1)
+        self.norm = nn.BatchNorm2d(16)
+        self.group = nn.GroupNorm(4, 16)
+        self.project = nn.Linear(16, 64)
+        self.rms, self.layer = nn.RMSNorm(64), nn.LayerNorm(64)
+        self.attend = nn.MultiheadAttention(64, 4, batch_first=True)
+        self.gate, self.head = nn.Linear(64, 128), nn.Linear(64, 8)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = functional.mish(self.norm(self.stem(images)))
+        maps = functional.max_pool2d(functional.hardswish(self.group(maps)), 2)
+        hidden = self.project(maps.flatten(2).transpose(1, 2))
+        hidden = self.rms(functional.silu(hidden))
+        hidden = self.layer(hidden + self.attend(hidden, hidden, hidden, need_weights=False)[0])
+        left, right = self.gate(functional.dropout(hidden, 0.1, self.training)).chunk(2, -1)
+        return self.head((functional.gelu(left) * functional.softplus(right)).mean(1))
+
+
+MODELS["assorted"] = Assorted

@@ -1,0 +1,34 @@
+"""The rung that every machine has tells the same story as the one that asks CUDA's own dispatcher."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.memory.tracing.shim_process import ShimProcess
+from tests.unit.memory.tracing.staged import training
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"model": "convolutions", "batch_size": 64, "grad_clip": 1.0},
+        {"model": "attends", "optimizer": "adamw", "batch_size": 32, "accumulation": 2},
+        {"model": "attends", "arguments": {"recompute": True}, "batch_size": 32},
+        {"model": "attends", "arguments": {"masked": True}, "batch_size": 32},
+        {"model": "attends", "batch_size": 32, "attention": "math"},
+        {"model": "assorted", "optimizer": "adamw_fused", "batch_size": 64},
+    ],
+    ids=["convolutions", "attention", "recomputed", "masked", "math", "assorted"],
+)
+def test_the_rungs_agree(shim: ShimProcess, precision: str, case: dict[str, Any]) -> None:
+    arguments = {**case, "precision": precision}
+    fake = shim.run(training.__module__, training.__name__, arguments)
+    meta = training("meta", **arguments)
+    assert fake["rung"] == "shim"
+    assert meta["rung"] == "meta"
+    for phase, peak in fake["peaks"].items():
+        assert meta["peaks"][phase] == pytest.approx(peak, rel=0.005), phase
+    assert meta["kernels"] == fake["kernels"]
