@@ -29,7 +29,7 @@ _MAY_BE_TEMPORARY: Final = tuple(
     _CATEGORY_INDEX[category]
     for category in (Category.ACTIVATIONS, Category.OPTIMIZER_STATE, Category.WORKSPACE, Category.OTHER)
 )
-KERNEL_MARK: Final = "."  # in the op of what a kernel takes for itself: "cudnn.workspace", "reduce.staging"
+_KERNEL_MARK: Final = "."  # in the op of what a kernel takes for itself: "cudnn.workspace", "reduce.staging"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +69,7 @@ class EventTable:
         runs = _runs(phases, steps)
         ops = tuple(event.op for event in events)
         allocates = np.array(keys, dtype=np.int64) > 0
-        kernels = np.array([KERNEL_MARK in op for op in ops], dtype=bool)
+        kernels = np.array([is_of_kernel(event) for event in events], dtype=bool)
         return cls(
             plan=plan,
             sizes_bytes=np.array([event.size_bytes if event.key > 0 else 0 for event in events], dtype=np.int64),
@@ -99,6 +99,16 @@ class EventTable:
         frees = np.flatnonzero(~self.allocates)
         rounded[frees] = -rounded[self.partners[frees]]
         return int(rounded.cumsum().max(initial=0))
+
+
+def is_of_kernel(event: TraceEvent) -> bool:
+    """Whether the event allocates what a kernel takes for itself.
+
+    A storage that an op makes in the optimizer step is a workspace too, of the optimizer, until its end is known.
+    """
+    if event.key < 0:
+        return False
+    return _KERNEL_MARK in event.op or (event.category is Category.WORKSPACE and event.phase is not Phase.OPTIMIZER)
 
 
 def _is_optional(event: TraceEvent) -> bool:

@@ -45,14 +45,12 @@ EXACT: Final = Spread(residual=0.0, rungs={})
 class ScaledRule:
     """The median rule for cuDNN's workspace, times a factor."""
 
-    probability: float
-    scale: float
+    card: CardSpec
+    probability: float = 1.0
+    scale: float = 1.0
 
     def bytes_for(self, call: ConvolutionCall) -> int:
-        return int(workspace_bytes(call) * self.scale)
-
-
-MEDIAN_RULE: Final = ScaledRule(1.0, 1.0)
+        return int(workspace_bytes(call, card=self.card) * self.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +83,5 @@ class Setting:
 
     def _workspaces(self) -> tuple[Workspaces, ...]:
         if self.workspaces_known:
-            return (MEDIAN_RULE,)
-        return tuple(ScaledRule(probability, scale) for scale, probability in CUDNN_SCALES)
+            return (ScaledRule(self.card),)
+        return tuple(ScaledRule(self.card, probability, scale) for scale, probability in CUDNN_SCALES)

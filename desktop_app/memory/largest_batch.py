@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from desktop_app.memory.allocator_settings import DEFAULT_SETTINGS, AllocatorSettings
-from desktop_app.memory.estimate_family import TraceFamily, TraceParts
+from desktop_app.memory.estimate_alignment import TraceParts
+from desktop_app.memory.estimate_family import TraceFamily
 from desktop_app.memory.estimate_outlook import Outlook, Unknowns
 from desktop_app.memory.estimate_steady import steady
 from desktop_app.memory.estimate_table import EventTable
