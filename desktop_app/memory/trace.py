@@ -24,12 +24,23 @@ from desktop_app.memory.tensor_sources import tensors_in
 from desktop_app.memory.trace_data import ModuleFacts, Trace, TraceEvent
 from desktop_app.memory.trace_errors import UntraceableError
 from desktop_app.memory.trace_recorder import TraceRecorder
+from desktop_app.memory.tracing.shim import shim_state
 from desktop_app.memory.tracing.stage import META, Stage, open_stage
 from desktop_app.memory.tracing.stage_answers import autocast_dtype
 from desktop_app.memory.tracing.stage_guesses import NO_GUESS
 
-__all__ = ["STEPS", "TraceSubject", "TraceTarget", "UntraceableError", "trace", "trace_ops", "trace_training"]
+__all__ = [
+    "STEPS",
+    "WARN_NO_SHIM",
+    "TraceSubject",
+    "TraceTarget",
+    "UntraceableError",
+    "trace",
+    "trace_ops",
+    "trace_training",
+]
 
+WARN_NO_SHIM: Final = "no_shim"  # traced on meta tensors because of what follows the colon
 STEPS: Final = 2  # the fifth is like the second; the first alone is up to 26 % too low
 
 
@@ -227,7 +238,7 @@ def trace(subject: TraceSubject, *, stage: Stage, card: CardSpec | None, batch_s
         rung=stage.rung,
         kernels_assumed=tuple(f"{what}: {kernel}" for what, kernel in stage.kernels.items()),
         guesses=dict(stage.guesses),
-        warnings=subject.notes,
+        warnings=(*subject.notes, *_rung_notes(stage)),
         torch_version=str(torch.__version__),
         seconds=time.perf_counter() - started_s,
     )
@@ -264,6 +275,12 @@ def trace_ops(
     tracker.close()
     calls = tuple(recorder.convolutions)
     return Trace(events=recorder.finish(), batch_size=1, convolutions=calls, rung=stage.rung)
+
+
+def _rung_notes(stage: Stage) -> tuple[str, ...]:
+    """Why not a better rung, where it was tried."""
+    state = shim_state()
+    return (f"{WARN_NO_SHIM}:{state.reason}",) if stage.rung == META and state.tried and not state.loaded else ()
 
 
 def _module_facts(model: torch.nn.Module) -> tuple[ModuleFacts, ...]:

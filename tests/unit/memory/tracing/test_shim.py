@@ -132,7 +132,12 @@ def test_without_a_compiler_the_rung_is_meta(tmp_path: Path) -> None:
         "from pathlib import Path; from desktop_app.memory.tracing.shim import load_shim;"
         f"state = load_shim(cache=Path({str(tmp_path)!r}));"
         "from desktop_app.memory.tracing.stage import open_stage;"
-        "print(state.loaded, state.reason, open_stage(None).rung, sep='|')"
+        "from desktop_app.memory.trace import trace; from tests.unit.memory.tracing.staged import *;"
+        "stage = open_stage(None); model = stage.adopt(Normed());"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1);"
+        "subject = TraceSubject(model, optimizer, images, classify);"
+        "result = trace(subject, stage=stage, card=None, batch_size=1);"
+        "print(state.loaded, result.rung, *result.warnings, sep='|')"
     )
     environment = {**os.environ, "PATH": str(tmp_path)}
     run = subprocess.run(
@@ -144,7 +149,7 @@ def test_without_a_compiler_the_rung_is_meta(tmp_path: Path) -> None:
         timeout=120,
         check=True,
     )
-    assert run.stdout.strip() == "False|no C++ compiler on the path|meta"
+    assert run.stdout.strip() == "False|meta|no_shim:no C++ compiler on the path"
 
 
 def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
