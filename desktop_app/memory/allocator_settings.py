@@ -259,3 +259,8 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str, str], object]]]] = {
 }
 
 DEFAULT_SETTINGS: Final = AllocatorSettings()
+
+
+def known_keys() -> frozenset[str]:
+    """Every key of ``PYTORCH_ALLOC_CONF`` that is read, those without effect on the device's blocks included."""
+    return _WITHOUT_EFFECT | _READERS.keys() | {"backend"}
