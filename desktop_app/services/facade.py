@@ -50,6 +50,24 @@ class StepRecording:
     timeline: Timeline | None = None
 
 
+class SnapshotState(StrEnum):
+    NONE = "none"
+    READING = "reading"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStatus:
+    """The memory recording that was opened last; ``name`` of its file, ``error`` is one line for ``FAILED``."""
+
+    state: SnapshotState
+    name: str = ""
+    timeline: Timeline | None = None
+    error_code: str | None = None
+    error: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class TelemetryStatus:
     """Whether the cards can be read; ``reason`` and ``detail`` say why not. ``lost`` maps a UUID to its reason."""
@@ -128,6 +146,9 @@ class Workspace(Protocol):
     def step_recording(self) -> Cell[StepRecording]: ...
 
     @property
+    def snapshot(self) -> Cell[SnapshotStatus]: ...
+
+    @property
     def forecast(self) -> Cell[Forecast | None]: ...
 
     @property
@@ -158,6 +179,9 @@ class Workspace(Protocol):
     def save_checkpoint(self) -> None: ...
     def record_step(self) -> None:
         """Write down the run's next step; it appears in ``step_recording``. Nothing where that is not possible."""
+
+    def open_snapshot(self, path: Path) -> None:
+        """Read a recording of ``torch.cuda.memory``; returns at once, it appears in ``snapshot``."""
 
     def ignore_alert(self, alert_id: int) -> None: ...
     def accept_resume_offer(self) -> None:

@@ -24,7 +24,14 @@ from desktop_app.services.alert_desk import AlertDesk
 from desktop_app.services.card_choice import check_trainable, choose_card, simulated_name
 from desktop_app.services.card_use import CardUse
 from desktop_app.services.estimator import Compute, EstimateRequest, Estimator, TraceControl
-from desktop_app.services.facade import EstimateStatus, Notice, ResumeOffer, StepRecording, TelemetryStatus
+from desktop_app.services.facade import (
+    EstimateStatus,
+    Notice,
+    ResumeOffer,
+    SnapshotStatus,
+    StepRecording,
+    TelemetryStatus,
+)
 from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.locations import sessions_folder
 from desktop_app.services.notice_board import NoticeBoard
@@ -34,6 +41,7 @@ from desktop_app.services.run_feed import CHECKPOINT_NOTICE
 from desktop_app.services.run_records import RunRecords
 from desktop_app.services.scenarios import Scenario
 from desktop_app.services.session_folder import SessionFolder, find_resume_offer
+from desktop_app.services.snapshot_reader import SnapshotReader
 from desktop_app.services.telemetry_feed import TelemetryFeed
 from desktop_app.telemetry.backend import Backend
 from desktop_app.telemetry.sampler import Sampler
@@ -110,6 +118,8 @@ class Session:
         self.telemetry: Cell[TelemetryStatus] = self._feed.status
         self.run: Cell[RunStatus] = self._runs.run
         self.memory: Cell[MemoryStats | None] = self._runs.memory
+        self._snapshots = SnapshotReader()
+        self.snapshot: Cell[SnapshotStatus] = self._snapshots.status
         self.step_recording: Cell[StepRecording] = self._runs.steps.status
         self.estimate: Cell[EstimateStatus] = self._estimator.status
         self.forecast: Cell[Forecast | None] = self._forecasts.newest
@@ -191,6 +201,9 @@ class Session:
 
     def save_checkpoint(self) -> None:
         self._runs.save_checkpoint()
+
+    def open_snapshot(self, path: Path) -> None:
+        self._snapshots.open(path)
 
     def record_step(self) -> None:
         self._runs.steps.request()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
@@ -57,6 +58,12 @@ class Centre(QStackedWidget):
         self.show_memory(Part.STEP)
         if self._memory is not None:
             self._memory.record_step()
+
+    def open_snapshot(self, path: str) -> None:
+        """Show a memory recording on the memory page."""
+        self.show_memory(Part.STEP)
+        if self._memory is not None:
+            self._memory.open_snapshot(Path(path))
 
     def _make_memory(self) -> MemoryPage:
         from desktop_app.ui.memory.memory_page import MemoryPage

@@ -98,6 +98,13 @@ def can_choose(when: When, situation: Situation) -> bool:
 COMMANDS: Final = (
     Command("file.open_run", QT_TRANSLATE_NOOP("Commands", "Open run file…"), Menu.FILE, "Ctrl+O", IconName.FOLDER),
     Command("file.save_run", QT_TRANSLATE_NOOP("Commands", "Save run file…"), Menu.FILE, "Ctrl+Shift+S"),
+    Command(
+        "file.open_snapshot",
+        QT_TRANSLATE_NOOP("Commands", "Open memory snapshot…"),
+        Menu.FILE,
+        "Ctrl+Shift+O",
+        section=1,
+    ),
     Command("file.save_picture", QT_TRANSLATE_NOOP("Commands", "Save picture of the window…"), Menu.FILE, section=1),
     Command("file.open_sessions", QT_TRANSLATE_NOOP("Commands", "Open folder of sessions"), Menu.FILE, section=1),
     Command(

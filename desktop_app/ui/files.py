@@ -35,6 +35,17 @@ class Files(QObject):
         dialog.fileSelected.connect(self.read_run)
         dialog.open()
 
+    def open_snapshot(self, use: Callable[[str], None]) -> None:
+        """A pickle of ``torch.cuda.memory._dump_snapshot``; only plain data is taken from it."""
+        dialog = self._dialog(self.tr("Open memory snapshot"), self.tr("Memory snapshots (*.pickle *.pkl)"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.fileSelected.connect(self._remember_folder)
+        dialog.fileSelected.connect(use)
+        dialog.open()
+
+    def _remember_folder(self, path: str) -> None:
+        self._settings.last_folder = str(Path(path).parent)
+
     def save_run(self) -> None:
         self._ask_where(self.tr("Save run file"), self.tr("Run files (*.toml)"), "toml", self.write_run)
 

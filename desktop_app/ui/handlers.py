@@ -77,6 +77,7 @@ def window_handlers(window: MainWindow, workspace: Workspace) -> Handlers:
     table |= {
         "file.open_run": lambda: window.files.open_run(),
         "file.save_run": lambda: window.files.save_run(),
+        "file.open_snapshot": lambda: window.files.open_snapshot(window.centre.open_snapshot),
         "file.save_picture": lambda: window.files.save_picture(),
         "file.open_sessions": lambda: window.files.open_sessions(),
         "file.settings": window.show_settings,

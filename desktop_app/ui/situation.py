@@ -35,6 +35,7 @@ def news(workspace: Workspace) -> tuple[int, ...]:
         workspace.ignored_alerts,
         workspace.estimate,
         workspace.step_recording,
+        workspace.snapshot,
         workspace.notices,
         workspace.cards,
         workspace.card_uuid,

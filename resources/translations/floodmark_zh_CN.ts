@@ -592,6 +592,10 @@
         <translation>保存训练配置…</translation>
     </message>
     <message>
+        <source>Open memory snapshot…</source>
+        <translation>打开显存快照…</translation>
+    </message>
+    <message>
         <source>Save picture of the window…</source>
         <translation>保存窗口截图…</translation>
     </message>
@@ -953,6 +957,26 @@
     <message>
         <source>The picture cannot be written.</source>
         <translation>无法写入截图。</translation>
+    </message>
+    <message>
+        <source>The memory snapshot is damaged.</source>
+        <translation>显存快照已损坏。</translation>
+    </message>
+    <message>
+        <source>The file is no memory snapshot.</source>
+        <translation>这个文件不是显存快照。</translation>
+    </message>
+    <message>
+        <source>The memory snapshot holds more than plain data.</source>
+        <translation>显存快照里不只是普通数据。</translation>
+    </message>
+    <message>
+        <source>The memory snapshot is too large.</source>
+        <translation>显存快照太大。</translation>
+    </message>
+    <message>
+        <source>The memory snapshot cannot be read.</source>
+        <translation>无法读取显存快照。</translation>
     </message>
     <message>
         <source>No NVIDIA card can be used; a simulated one stands in.</source>
@@ -1464,6 +1488,14 @@
         <translation>训练配置 (*.toml)</translation>
     </message>
     <message>
+        <source>Open memory snapshot</source>
+        <translation>打开显存快照</translation>
+    </message>
+    <message>
+        <source>Memory snapshots (*.pickle *.pkl)</source>
+        <translation>显存快照 (*.pickle *.pkl)</translation>
+    </message>
+    <message>
         <source>Save run file</source>
         <translation>保存训练配置</translation>
     </message>
@@ -1713,6 +1745,10 @@
         <translation>一步之内的活动显存</translation>
     </message>
     <message>
+        <source>Live bytes of the recording</source>
+        <translation>快照中的活动显存</translation>
+    </message>
+    <message>
         <source>traced as CUDA, with a card in sight</source>
         <translation>按 CUDA 追踪，看得到显卡</translation>
     </message>
@@ -1869,6 +1905,10 @@
         <translation>正在记录训练的下一个完整步骤…</translation>
     </message>
     <message>
+        <source>{0} is being read…</source>
+        <translation>正在读取 {0}…</translation>
+    </message>
+    <message>
         <source>No step of this run has been written down.</source>
         <translation>还没有记录本次训练的步骤。</translation>
     </message>
@@ -1905,8 +1945,8 @@
         <translation>第 {0} 个事件，共 {1} 个</translation>
     </message>
     <message>
-        <source>the whole step</source>
-        <translation>整个步骤</translation>
+        <source>throughout</source>
+        <translation>始终</translation>
     </message>
     <message>
         <source>from {0} on</source>
@@ -1917,12 +1957,20 @@
         <translation>到{0}为止</translation>
     </message>
     <message>
+        <source>{0} events</source>
+        <translation>{0} 个事件</translation>
+    </message>
+    <message>
         <source>{0}, {1} events</source>
         <translation>{0}，{1} 个事件</translation>
     </message>
     <message>
         <source>{0} to {1}, {2} events</source>
         <translation>{0}到{1}，{2} 个事件</translation>
+    </message>
+    <message>
+        <source>event {0}</source>
+        <translation>第 {0} 个事件</translation>
     </message>
     <message>
         <source>peak {0}</source>
@@ -2555,6 +2603,14 @@
     <message>
         <source>A step of the run, as it was</source>
         <translation>训练中实际的一步</translation>
+    </message>
+    <message>
+        <source>Recording</source>
+        <translation>快照</translation>
+    </message>
+    <message>
+        <source>The memory snapshot that was opened</source>
+        <translation>已打开的显存快照</translation>
     </message>
     <message>
         <source>Again</source>

@@ -14,7 +14,15 @@ from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, Card, ProcessSample, Reading, SelfCost
 from desktop_app.core.units import MIB
-from desktop_app.services.facade import EstimateStatus, Notice, ResumeOffer, StepRecording, TelemetryStatus
+from desktop_app.services.facade import (
+    EstimateStatus,
+    Notice,
+    ResumeOffer,
+    SnapshotState,
+    SnapshotStatus,
+    StepRecording,
+    TelemetryStatus,
+)
 from desktop_app.training.config import RunConfig
 from tests.ui import fake_data, fake_forecasts
 from tests.ui.fake_data import FakeState
@@ -53,6 +61,7 @@ class FakeWorkspace:
         self.run_config: Cell[RunConfig] = Cell(self.config)
         self.memory: Cell[MemoryStats | None] = Cell(None)
         self.estimate: Cell[EstimateStatus] = Cell(fake_forecasts.estimate_status(self.state, self.config))
+        self.snapshot: Cell[SnapshotStatus] = Cell(SnapshotStatus(SnapshotState.NONE))
         self.step_recording: Cell[StepRecording] = Cell(StepRecording())
         self.forecast: Cell[Forecast | None] = Cell(None)
         self.alerts: Cell[tuple[Alert, ...]] = Cell(())
@@ -89,6 +98,10 @@ class FakeWorkspace:
 
     def save_checkpoint(self) -> None:
         self.calls.append(("save_checkpoint",))
+
+    def open_snapshot(self, path: Path) -> None:
+        self.calls.append(("open_snapshot", path))
+        self.snapshot.set(SnapshotStatus(SnapshotState.READING, name=path.name))
 
     def record_step(self) -> None:
         self.calls.append(("record_step",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from desktop_app.core.estimates import Timeline
 from desktop_app.core.forecasts import Estimate, Verdict
 from desktop_app.core.steps import Category, Phase, RunState
-from desktop_app.services.facade import EstimateState, EstimateStatus, StepRecording
+from desktop_app.services.facade import EstimateState, EstimateStatus, SnapshotState, SnapshotStatus, StepRecording
 from desktop_app.ui import i18n
 from desktop_app.ui.main_window import MainWindow
 from desktop_app.ui.memory.block_facts import block_facts, largest_blocks
@@ -24,6 +25,7 @@ from desktop_app.ui.memory.colors import kind_color
 from desktop_app.ui.memory.memory_page import MemoryPage, owners_within
 from desktop_app.ui.memory.phase_bars import phase_spans
 from desktop_app.ui.memory.source_switch import Source
+from desktop_app.ui.memory.timeline_layout import block_shades
 from desktop_app.ui.parts import Part
 from desktop_app.ui.texts import memory as texts
 from desktop_app.ui.theme import DARK, LIGHT
@@ -349,6 +351,51 @@ def test_step_of_the_run_can_be_drawn(make_window: MakeWindow, qtbot: QtBot) -> 
     window.refresh_texts()
     assert page.step.canvas.timeline is known.timeline
     assert not page.step.source.isVisible()
+
+
+def test_recording_of_ones_own_is_drawn_by_owner(make_window: MakeWindow) -> None:
+    """A snapshot of torch knows neither phases nor kinds."""
+    workspace = FakeWorkspace(FakeState.TOO_BIG)
+    window = make_window(workspace)
+    window.centre.open_snapshot("/somewhere/mine.pickle")
+    page = window.centre.memory
+    assert page is not None
+    assert workspace.called("open_snapshot") == [("open_snapshot", Path("/somewhere/mine.pickle"))]
+    assert page.step.canvas.describe() == "mine.pickle is being read…"
+    known = random_timeline(blocks=40, seed=8)
+    other = np.full(len(known.category), tuple(Category).index(Category.OTHER), dtype=np.int32)
+    made = dataclasses.replace(known, category=other, phases=())
+    workspace.snapshot.set(SnapshotStatus(SnapshotState.READY, name="mine.pickle", timeline=made))
+    window.refresh_texts()
+    assert page.step.canvas.timeline is made
+    assert "mine.pickle" in words(page.step)
+    shades = block_shades(made)
+    for owner in range(len(made.owners)):
+        assert len(set(shades[made.owner == owner].tolist())) <= 1
+    assert len(set(shades.tolist())) == len(made.owners)
+    assert page.step.legend.accessibleName().startswith("reserved")
+    line = "One line that says why."
+    workspace.snapshot.set(SnapshotStatus(SnapshotState.FAILED, "mine.pickle", None, "snapshot.damaged", line))
+    window.refresh_texts()
+    assert page.step.canvas.describe() == line
+
+
+@pytest.mark.parametrize(
+    ("born", "died", "begin", "end", "expected"),
+    [
+        (None, None, None, None, "throughout"),
+        (3, None, Phase.FORWARD, None, "from forward on"),
+        (3, None, None, None, "from event 3 on"),
+        (None, 9, None, Phase.ZERO, "until zero grad"),
+        (3, 9, Phase.FORWARD, Phase.FORWARD, "forward, 6 events"),
+        (3, 9, Phase.FORWARD, Phase.BACKWARD, "forward to backward, 6 events"),
+        (3, 9, None, None, "6 events"),
+    ],
+)
+def test_life_of_a_block_in_words(
+    qapp: object, born: int | None, died: int | None, begin: Phase | None, end: Phase | None, expected: str
+) -> None:
+    assert texts.lifetime(born, died, begin=begin, end=end) == expected
 
 
 # -- modules and blocks -----------------------------------------------------------------------------------------------

@@ -16,15 +16,19 @@ _KINDS: Final = tuple(Category)
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
-    """``begin`` and ``end`` are ``None`` for what was there before the step, and for what outlives it."""
+    """``born`` and ``died`` are events, ``None`` for what was there before and for what outlives the timeline.
+
+    ``begin`` and ``end`` are their phases, where the timeline has phases.
+    """
 
     owner: str
     op: str
     category: Category
     size_bytes: int
+    born: int | None
+    died: int | None
     begin: Phase | None
     end: Phase | None
-    events: int | None  # between birth and death; ``None`` when one of them is not in the step
 
 
 def phase_at(timeline: Timeline, event: int) -> Phase | None:
@@ -41,9 +45,10 @@ def block_facts(timeline: Timeline, block: int) -> BlockFacts:
         op=timeline.ops[timeline.op[block]],
         category=_KINDS[timeline.category[block]],
         size_bytes=int(timeline.size_bytes[block]),
+        born=born if begins else None,
+        died=died if ends else None,
         begin=phase_at(timeline, born) if begins else None,
         end=phase_at(timeline, died) if ends else None,
-        events=died - born if begins and ends else None,
     )
 
 

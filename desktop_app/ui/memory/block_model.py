@@ -11,7 +11,8 @@ from desktop_app.core.estimates import Timeline
 from desktop_app.core.steps import Category
 from desktop_app.ui.memory.block_facts import BlockFacts, block_facts, largest_blocks
 from desktop_app.ui.memory.canvas_texts import life
-from desktop_app.ui.memory.colors import kind_color
+from desktop_app.ui.memory.colors import shade_color
+from desktop_app.ui.memory.timeline_layout import Ints, block_shades
 from desktop_app.ui.texts import memory as texts
 from desktop_app.ui.texts import numbers
 from desktop_app.ui.theme import DARK, Theme
@@ -36,10 +37,12 @@ class BlockModel(QAbstractTableModel):
         self._theme = DARK
         self._blocks: list[int] = []
         self._facts: list[BlockFacts] = []
+        self._shades: Ints | None = None
 
     def set_timeline(self, timeline: Timeline | None) -> None:
         self.beginResetModel()
         self._blocks = [] if timeline is None else largest_blocks(timeline, MOST_BLOCKS).tolist()
+        self._shades = None if timeline is None else block_shades(timeline)
         self._facts = [] if timeline is None else [block_facts(timeline, block) for block in self._blocks]
         self.endResetModel()
 
@@ -74,8 +77,8 @@ class BlockModel(QAbstractTableModel):
             return self._text(facts, column)
         if role == Qt.ItemDataRole.ToolTipRole:
             return "\n".join(self._text(facts, each) for each in Column)
-        if role == Qt.ItemDataRole.DecorationRole and column is Column.KIND:
-            return kind_color(self._theme, facts.category)
+        if role == Qt.ItemDataRole.DecorationRole and column is Column.KIND and self._shades is not None:
+            return shade_color(self._theme, int(self._shades[self._blocks[index.row()]]))
         if role == Qt.ItemDataRole.TextAlignmentRole:
             side = Qt.AlignmentFlag.AlignRight if column is Column.SIZE else Qt.AlignmentFlag.AlignLeft
             return int(side | Qt.AlignmentFlag.AlignVCenter)

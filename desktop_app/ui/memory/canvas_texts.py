@@ -6,7 +6,7 @@ from PySide6.QtCore import QCoreApplication
 
 from desktop_app.ui.memory.block_facts import BlockFacts, block_facts
 from desktop_app.ui.memory.canvas_painter import Row
-from desktop_app.ui.memory.colors import kind_color
+from desktop_app.ui.memory.colors import shade_color
 from desktop_app.ui.memory.timeline_layout import Layout
 from desktop_app.ui.texts import memory as texts
 from desktop_app.ui.texts import numbers
@@ -15,6 +15,10 @@ from desktop_app.ui.theme import Theme
 
 def name() -> str:
     return QCoreApplication.translate("Memory", "Live bytes over one step")
+
+
+def recording_name() -> str:
+    return QCoreApplication.translate("Memory", "Live bytes of the recording")
 
 
 def box(layout: Layout, block: int | None, event: int, theme: Theme) -> tuple[str, list[Row]]:
@@ -27,7 +31,7 @@ def box(layout: Layout, block: int | None, event: int, theme: Theme) -> tuple[st
         title = texts.block_owner(facts.owner)
         rows += [
             (names["size"], numbers.small_size(facts.size_bytes), None),
-            (names["kind"], texts.block_kind(facts.category.value), kind_color(theme, facts.category)),
+            (names["kind"], texts.block_kind(facts.category.value), shade_color(theme, int(layout.shades[block]))),
             (names["op"], facts.op, None),
             (names["life"], life(facts), None),
         ]
@@ -38,7 +42,7 @@ def box(layout: Layout, block: int | None, event: int, theme: Theme) -> tuple[st
 
 
 def life(facts: BlockFacts) -> str:
-    return texts.lifetime(facts.begin, facts.end, facts.events)
+    return texts.lifetime(facts.born, facts.died, begin=facts.begin, end=facts.end)
 
 
 def describe(layout: Layout, block: int | None) -> str:

@@ -22,12 +22,18 @@ TOKENS: Final = {
     Category.INPUTS: "block_inputs",
     Category.OTHER: "tank_context",
 }
+_KINDS: Final = tuple(Category)
 _EDGE_SHARE: Final = 0.62
 _DIM_SHARE: Final = 0.22
 
 
 def kind_color(theme: Theme, category: Category) -> QColor:
     return color(getattr(theme, TOKENS[category]))
+
+
+def shade_color(theme: Theme, shade: int) -> QColor:
+    """The colour at a position among the categories: ``timeline_layout.block_shades`` says which a block has."""
+    return kind_color(theme, _KINDS[shade])
 
 
 def picture_palette(theme: Theme) -> Palette:

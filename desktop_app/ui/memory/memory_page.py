@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
@@ -10,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QTabBar, QToo
 
 from desktop_app.core.estimates import Timeline
 from desktop_app.core.forecasts import Estimate, Verdict
-from desktop_app.services.facade import EstimateState, EstimateStatus, Workspace
+from desktop_app.services.facade import EstimateState, EstimateStatus, SnapshotState, Workspace
 from desktop_app.ui import icons
 from desktop_app.ui.actions import tooltip
 from desktop_app.ui.answers import answer_of
@@ -39,7 +40,7 @@ class MemoryPage(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self._theme = theme
-        self._versions = (-1, -1)
+        self._versions = (-1, -1, -1)
         self._compact = False
         self._answered = False
         self._title = Label(font=FontRole.TITLE)
@@ -110,7 +111,8 @@ class MemoryPage(QWidget):
 
     def refresh(self) -> None:
         """Take the newest estimate, if it is another one."""
-        versions = (self._workspace.estimate.version, self._workspace.step_recording.version)
+        workspace = self._workspace
+        versions = (workspace.estimate.version, workspace.step_recording.version, workspace.snapshot.version)
         if self._versions != versions:
             self._versions = versions
             self._show(self._workspace.estimate.get())
@@ -171,17 +173,23 @@ class MemoryPage(QWidget):
         self._show_step(timeline, room_bytes=_room_bytes(estimate), hint=hint or texts.no_timeline())
         self.modules.set_modules(modules, hint=hint or texts.no_modules())
         self._on_module(self.modules.chosen_path)
-        self.step.set_about(fields.training(status.config) if status.config is not None else "")
         behind = status.state is EstimateState.WORKING and answer_of(status) is None and estimate is not None
         self._state.setText(verdicts.estimating() if behind else "")
 
     def _show_step(self, timeline: Timeline | None, *, room_bytes: int | None, hint: str) -> None:
         """The estimate's ``timeline``, or that of the run where it was chosen."""
-        recording = self._workspace.step_recording.get()
-        self.step.source.show_recording(recording)
+        recording, snapshot = self._workspace.step_recording.get(), self._workspace.snapshot.get()
+        config = self._workspace.estimate.get().config
+        about = fields.training(config) if config is not None else ""
+        self.step.source.show_sources(recording, snapshot)
         if self.step.source.source is Source.RUN:
-            timeline = recording.timeline
+            timeline, about = recording.timeline, fields.training(self._workspace.run_config.get())
             hint = texts.recording() if recording.recording else texts.not_recorded()
+        elif self.step.source.source is Source.SNAPSHOT:
+            timeline, about, room_bytes = snapshot.timeline, snapshot.name, None
+            failed = snapshot.state is SnapshotState.FAILED
+            hint = errors.text(snapshot.error_code, snapshot.error) if failed else texts.reading(snapshot.name)
+        self.step.set_about(about, recording=self.step.source.source is Source.SNAPSHOT)
         self.step.show_timeline(timeline, room_bytes=room_bytes, hint=hint)
         self.blocks.set_timeline(timeline, hint=hint)
 
@@ -190,6 +198,12 @@ class MemoryPage(QWidget):
         self._workspace.record_step()
         self.step.source.choose(Source.RUN)
         self.refresh()
+
+    def open_snapshot(self, path: Path) -> None:
+        """Read a recording, and show it when it is read."""
+        self._workspace.open_snapshot(path)
+        self.refresh()
+        self.step.source.choose(Source.SNAPSHOT)
 
     def _on_source(self, source: Source) -> None:
         """A run that has not been asked yet is asked at once."""

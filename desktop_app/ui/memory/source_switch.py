@@ -7,7 +7,7 @@ from enum import StrEnum
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QWidget
 
-from desktop_app.services.facade import StepRecording
+from desktop_app.services.facade import SnapshotState, SnapshotStatus, StepRecording
 
 
 class Source(StrEnum):
@@ -15,6 +15,7 @@ class Source(StrEnum):
 
     ESTIMATE = "estimate"
     RUN = "run"
+    SNAPSHOT = "snapshot"
 
 
 class SourceSwitch(QWidget):
@@ -43,7 +44,7 @@ class SourceSwitch(QWidget):
             row.addWidget(button)
         self._buttons[self.source].setChecked(True)
         self.retranslate()
-        self.show_recording(StepRecording())
+        self.show_sources(StepRecording(), SnapshotStatus(SnapshotState.NONE))
 
     def choose(self, source: Source) -> None:
         """Turn to ``source``."""
@@ -52,21 +53,29 @@ class SourceSwitch(QWidget):
             self.source = source
             self.chosen.emit(source)
 
-    def show_recording(self, status: StepRecording) -> None:
-        """What the run can do now. Without a run that could be asked, and without a step of it, the estimate stays."""
-        there = status.possible or status.timeline is not None
-        self.setVisible(there)
-        if not there:
+    def show_sources(self, run: StepRecording, snapshot: SnapshotStatus) -> None:
+        """What there is to choose from. Without a run that could be asked, and without a step of it, it is gone."""
+        there = {
+            Source.ESTIMATE: True,
+            Source.RUN: run.possible or run.timeline is not None,
+            Source.SNAPSHOT: snapshot.state is not SnapshotState.NONE,
+        }
+        self.setVisible(sum(there.values()) > 1)
+        for source, button in self._buttons.items():
+            button.setVisible(there[source])
+        if not there[self.source]:
             self.source = Source.ESTIMATE
             self._buttons[self.source].setChecked(True)
-        self._again.setVisible(self.source is Source.RUN and status.possible)
-        self._again.setEnabled(not status.recording)
+        self._again.setVisible(self.source is Source.RUN and run.possible)
+        self._again.setEnabled(not run.recording)
 
     def retranslate(self) -> None:
         self._buttons[Source.ESTIMATE].setText(self.tr("Estimate"))
         self._buttons[Source.RUN].setText(self.tr("This run"))
         self._buttons[Source.ESTIMATE].setToolTip(self.tr("The step that was traced before the run"))
         self._buttons[Source.RUN].setToolTip(self.tr("A step of the run, as it was"))
+        self._buttons[Source.SNAPSHOT].setText(self.tr("Recording"))
+        self._buttons[Source.SNAPSHOT].setToolTip(self.tr("The memory snapshot that was opened"))
         self._again.setText(self.tr("Again"))
         self._again.setToolTip(self.tr("Write down the next step of the run"))
         self._again.setAccessibleName(self.tr("Write down the next step of the run"))

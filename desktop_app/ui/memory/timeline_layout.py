@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from desktop_app.core.estimates import Timeline
+from desktop_app.core.steps import Category
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -29,10 +30,24 @@ DIMMED: Final = 16  # not of the owners that are looked for
 EMPTY: Final = 32
 SHADES: Final = 33
 
+_OTHER: Final = tuple(Category).index(Category.OTHER)
+_OWNER_COLOURS: Final = _OTHER  # all of them but the one of what is nobody's
 _TOLD_APART_ROWS: Final = 2.5  # a block as high as this is a band of its own
 _EDGE_ROWS: Final = 4.0  # and has an edge where it is as high as this
 _MOST_BANDS: Final = 1536  # beyond, kinds are mixed within a band: a thousand pixels do not show as many
 _CHUNK_CELLS: Final = 20_000  # bands × columns worked out at once: half a millisecond, within the cache
+
+
+def block_shades(timeline: Timeline) -> Ints:
+    """Which colour each block has: that of its kind; of recordings that know no kinds, one by owner."""
+    if knows_kinds(timeline):
+        return np.asarray(timeline.category, dtype=np.int64)
+    return np.asarray(timeline.owner, dtype=np.int64) % _OWNER_COLOURS
+
+
+def knows_kinds(timeline: Timeline) -> bool:
+    """A snapshot of torch says who allocated a block, and not what for."""
+    return len(timeline.category) == 0 or bool(np.any(timeline.category != _OTHER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +79,7 @@ class Layout:
         self._born = np.asarray(timeline.born, dtype=np.int64)
         self._died = np.minimum(np.asarray(timeline.died, dtype=np.int64), timeline.event_count)
         self._size = np.asarray(timeline.size_bytes, dtype=np.int64)
-        self._kind = np.asarray(timeline.category, dtype=np.int64)
+        self.shades: Final = block_shades(timeline)  # of each block, the position of a category's colour
 
     @property
     def blocks(self) -> int:
@@ -140,7 +155,7 @@ class Picture:
         first, after = layout.columns_of(extent)
         seen = np.flatnonzero(first < after)
         size = layout._size[seen].astype(np.float64)  # noqa: SLF001 - one file, one matter
-        shade = layout._kind[seen].copy()  # noqa: SLF001
+        shade = layout.shades[seen].copy()
         if owners is not None:
             owner = np.asarray(layout.timeline.owner)[seen]
             shade[~np.isin(owner, list(owners))] += DIMMED

@@ -17,6 +17,7 @@ from desktop_app.ui.memory.canvas_painter import room_color
 from desktop_app.ui.memory.colors import kind_color
 from desktop_app.ui.memory.legend import Entry, Legend
 from desktop_app.ui.memory.source_switch import SourceSwitch
+from desktop_app.ui.memory.timeline_layout import knows_kinds
 from desktop_app.ui.texts import fields, numbers
 from desktop_app.ui.texts import memory as texts
 from desktop_app.ui.theme import FontRole, Theme, color
@@ -39,6 +40,7 @@ class TimelinePanel(QFrame):
         self.legend = Legend(theme)
         self.canvas = TimelineCanvas(theme)
         self._timeline: Timeline | None = None
+        self._is_recording = False
         self._room_bytes: int | None = None
         self._build()
         self.retranslate()
@@ -72,8 +74,10 @@ class TimelinePanel(QFrame):
         self._show_legend()
         self._show_buttons()
 
-    def set_about(self, text: str) -> None:
-        """What the step is one of."""
+    def set_about(self, text: str, *, recording: bool = False) -> None:
+        """What the step is one of, or the file that a ``recording`` comes from."""
+        self._is_recording = recording
+        self._title.setText(canvas_texts.recording_name() if recording else canvas_texts.name())
         self._about.setText(text)
 
     def _show_legend(self) -> None:
@@ -82,6 +86,7 @@ class TimelinePanel(QFrame):
         if timeline is not None:
             seen = np.bincount(timeline.category, weights=timeline.size_bytes, minlength=len(_KINDS))
             kinds = [kind for kind, size in zip(_KINDS, seen, strict=True) if size]
+            kinds = kinds if knows_kinds(timeline) else []
             entries = [Entry(fields.category(kind.value), kind_color(theme, kind)) for kind in kinds]
             reserved = f"{texts.reserved_mark()} {numbers.size(int(timeline.reserved_bytes.max(initial=0)))}"
             entries.append(Entry(reserved, color(theme.validation), dash=True))
@@ -101,7 +106,7 @@ class TimelinePanel(QFrame):
             button.setEnabled(there and (name == "in" or not whole))
 
     def retranslate(self) -> None:
-        self._title.setText(canvas_texts.name())
+        self.set_about(self._about.text(), recording=self._is_recording)
         names = {
             "out": ("−", self.tr("Show more of the step"), "−"),
             "in": ("+", self.tr("Show less of the step"), "+"),

@@ -189,6 +189,10 @@ def recording() -> str:
     return QCoreApplication.translate("Memory", "The next whole step of the run is being written down…")
 
 
+def reading(name: str) -> str:
+    return QCoreApplication.translate("Memory", "{0} is being read…").format(name)
+
+
 def not_recorded() -> str:
     return QCoreApplication.translate("Memory", "No step of this run has been written down.")
 
@@ -223,22 +227,28 @@ def event_place(event: int, count: int) -> str:
     )
 
 
-def lifetime(begin: Phase | None, end: Phase | None, events: int | None) -> str:
-    """From which phase to which, and over how many events; ``None`` is beyond the step."""
-    if begin is None and end is None:
-        return QCoreApplication.translate("Memory", "the whole step")
-    if end is None:
-        return QCoreApplication.translate("Memory", "from {0} on").format(_lower(begin))
-    if begin is None:
-        return QCoreApplication.translate("Memory", "until {0}").format(_lower(end))
-    count = numbers.integer(events or 0)
+def lifetime(born: int | None, died: int | None, *, begin: Phase | None, end: Phase | None) -> str:
+    """From which phase to which, and over how many events. ``None`` is beyond the timeline, or without a phase."""
+    if born is None and died is None:
+        return QCoreApplication.translate("Memory", "throughout")
+    if died is None:
+        return QCoreApplication.translate("Memory", "from {0} on").format(_when(begin, born))
+    if born is None:
+        return QCoreApplication.translate("Memory", "until {0}").format(_when(end, died))
+    count = numbers.integer(died - born)
+    if begin is None or end is None:
+        return QCoreApplication.translate("Memory", "{0} events").format(count)
     if begin is end:
-        return QCoreApplication.translate("Memory", "{0}, {1} events").format(_lower(begin), count)
-    return QCoreApplication.translate("Memory", "{0} to {1}, {2} events").format(_lower(begin), _lower(end), count)
+        return QCoreApplication.translate("Memory", "{0}, {1} events").format(_when(begin, born), count)
+    return QCoreApplication.translate("Memory", "{0} to {1}, {2} events").format(
+        _when(begin, born), _when(end, died), count
+    )
 
 
-def _lower(phase: Phase | None) -> str:
-    return "" if phase is None else phase_name(phase).lower()
+def _when(phase: Phase | None, event: int | None) -> str:
+    if phase is not None:
+        return phase_name(phase).lower()
+    return QCoreApplication.translate("Memory", "event {0}").format(numbers.integer(event or 0))
 
 
 def peak_mark(size_bytes: int) -> str:
