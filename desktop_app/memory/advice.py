@@ -66,7 +66,8 @@ def find_levers(
     if expandable is not None and expandable < peak_bytes:
         yield _lever(Candidate(EXPANDABLE, {EXPANDABLE: True}), peak_bytes, expandable)
     for candidate in candidates(spec, setting.card, trace):
-        changed = _changed_peak(spec.changed(**candidate.settings), setting, base, source, allocator)
+        changed_spec = spec.changed(**candidate.settings)
+        changed = _changed_peak(changed_spec, setting.of(changed_spec), base, source, allocator)
         if changed is not None and changed < peak_bytes:
             yield _lever(candidate, peak_bytes, changed)
 

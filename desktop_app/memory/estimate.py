@@ -25,6 +25,7 @@ from desktop_app.memory.estimate_unknowns import DEFAULT_SPREAD, Setting, Spread
 from desktop_app.memory.formula import FormulaFacts, estimate_by_formula
 from desktop_app.memory.largest_batch import MOST, BatchAnswer, BatchSearch
 from desktop_app.memory.module_tree import module_tree
+from desktop_app.memory.overheads import LAZY
 from desktop_app.memory.step_timeline import step_timeline
 from desktop_app.memory.trace_data import Trace
 from desktop_app.memory.trace_errors import UntraceableError
@@ -52,6 +53,7 @@ def estimate(
     progress: Progress | None = None,
     most_batch: int | None = None,
     allocator: AllocatorSettings = DEFAULT_SETTINGS,
+    software: str = LAZY,
     spread: Spread = DEFAULT_SPREAD,
     facts: FormulaFacts | None = None,
 ) -> Estimate:
@@ -59,7 +61,8 @@ def estimate(
 
     ``others_bytes``: held by other processes now. ``risk``: accepted probability that the largest batch does not run.
     ``context_bytes`` replaces the prior where it has been read from the real card; with ``workspaces_known`` too (a
-    simulated card) the answer is exact. ``most_batch``: there are no more samples. ``facts``: what is known of the
+    simulated card) the answer is exact. ``most_batch``: there are no more samples. ``software``: how
+    CUDA loads kernels (``overheads.LAZY``, ``EAGER``). ``facts``: what is known of the
     model in case it cannot be traced. ``progress`` gets the answer as it grows: first with ``PENDING`` among its
     warnings, then with the largest batch, then after each lever; what it raises ends the estimate.
 
@@ -67,7 +70,7 @@ def estimate(
     ``TracerError`` where no trace came about for another reason.
     """
     started_s = time.perf_counter()
-    setting = Setting(card, context_bytes, workspaces_known, spec.cudnn_benchmark, spread)
+    setting = Setting(card, context_bytes, workspaces_known, software=software, spread=spread).of(spec)
     try:
         base = trace(spec, card)
     except UntraceableError as error:

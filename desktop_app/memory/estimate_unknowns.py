@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from desktop_app.memory.card_spec import CardSpec
-from desktop_app.memory.convolutions import ConvolutionCall, workspace_bytes
-from desktop_app.memory.estimate_outlook import Unknowns, Workspaces
-from desktop_app.memory.overheads import CUDNN_SCALES, ContextPrior
+from desktop_app.memory.estimate_outlook import Unknowns
+from desktop_app.memory.overheads import LAZY, ContextPrior, WorkspaceScenario, workspace_scenarios
 from desktop_app.memory.trace_data import Trace
+from desktop_app.memory.training_spec import TrainingSpec
 
 # Judgement, until fitted: each kind of value that the trace made up widens the band, since a size may hang on it.
 _GUESS_WIDTH: Final = 0.01
@@ -38,38 +39,33 @@ class Spread:
 
 
 DEFAULT_SPREAD: Final = Spread()
-EXACT: Final = Spread(residual=0.0, rungs={})
-
-
-@dataclass(frozen=True, slots=True)
-class ScaledRule:
-    """The median rule for cuDNN's workspace, times a factor."""
-
-    card: CardSpec
-    probability: float = 1.0
-    scale: float = 1.0
-
-    def bytes_for(self, call: ConvolutionCall) -> int:
-        return int(workspace_bytes(call, card=self.card) * self.scale)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a training is to run, as far as it matters to what is not known.
+    """Where and how a training is to run, as far as it matters to what is not known.
 
     ``context_bytes``: read from the real card, ``None`` where it was not. ``workspaces_known``: a simulated card,
-    which takes the median rule and no other.
+    which takes the median rule and no other. ``software``: ``overheads.LAZY`` or ``EAGER``. ``ranks``: cards.
     """
 
     card: CardSpec
     context_bytes: int | None = None
     workspaces_known: bool = False
     cudnn_benchmark: bool = False
+    ranks: int = 1
+    software: str = LAZY
     spread: Spread = DEFAULT_SPREAD
+
+    def of(self, spec: TrainingSpec) -> Setting:
+        """The same place for another training."""
+        return dataclasses.replace(self, cudnn_benchmark=spec.cudnn_benchmark, ranks=spec.world_size)
 
     def contexts(self) -> tuple[int, ...]:
         """Bytes outside the allocator, equally likely, ascending."""
-        return ContextPrior.of(self.card).grid() if self.context_bytes is None else (self.context_bytes,)
+        if self.context_bytes is not None:
+            return (self.context_bytes,)
+        return ContextPrior.of(self.card, software=self.software, ranks=self.ranks).grid()
 
     def unknowns(self, trace: Trace) -> Unknowns:
         return Unknowns(
@@ -81,7 +77,7 @@ class Setting:
     def rung_width(self, trace: Trace) -> float:
         return 0.0 if self.workspaces_known else self.spread.rung_width(trace)
 
-    def _workspaces(self) -> tuple[Workspaces, ...]:
+    def _workspaces(self) -> tuple[WorkspaceScenario, ...]:
         if self.workspaces_known:
-            return (ScaledRule(self.card),)
-        return tuple(ScaledRule(self.card, probability, scale) for scale, probability in CUDNN_SCALES)
+            return (WorkspaceScenario(1.0, 1.0, self.card),)
+        return workspace_scenarios(self.card, benchmark=self.cudnn_benchmark)
