@@ -40,6 +40,8 @@ _FORWARD_REGISTERS: Final = 128  # wider values are accumulated in memory
 _RNG_STATE_BYTES: Final = 16  # flash keeps seed and offset on the card: two and one uint64
 _RNG_OFFSET_BYTES: Final = 8
 FLASH_FROM: Final = (8, 0)
+_FLASH: Final = "_scaled_dot_product_flash_attention"
+_EFFICIENT: Final = "_scaled_dot_product_efficient_attention"
 
 
 def _up(number: int, multiple: int) -> int:
@@ -124,17 +126,21 @@ def _cpu_forward(call: OpCall, kernels: Kernels) -> Plan:
     query = call.get("query")
     batch, heads, queries, _ = query.shape
     if takes_flash(query, call.get("attn_mask"), kernels):
-        state = (Keep("rng_state", _RNG_STATE_BYTES, 1), Keep("rng_offset", _RNG_OFFSET_BYTES, 1))
-        return (Make(0), Make(1, batch * heads * queries * _FLOAT), *state)
-    return Make(0), Make(1, batch * heads * _up(queries, _LSE_ROWS) * _FLOAT)
+        sums = Make(1, batch * heads * queries * _FLOAT, _FLASH)
+        state = (Keep(_FLASH, _RNG_STATE_BYTES, 1), Keep(_FLASH, _RNG_OFFSET_BYTES, 1))
+        return (Make(0, None, _FLASH), sums, *state)
+    trains = torch.is_grad_enabled() and any(call.get(name).requires_grad for name in ("query", "key", "value"))
+    rows = batch * heads * _up(queries, _LSE_ROWS) if trains else 0  # without backward CUDA keeps no log sum
+    return Make(0, None, _EFFICIENT), Make(1, rows * _FLOAT, _EFFICIENT)
 
 
 def _cpu_backward(call: OpCall, kernels: Kernels) -> Plan:
     grad, query = call.get("grad_out"), call.get("query")
     copy = copied(grad, wanted=not grad.transpose(1, 2).is_contiguous())
-    if takes_flash(query, call.get("attn_mask"), kernels):
-        return (*copy, *makes(3), *_flash_sums(*query.shape))
-    return (*copy, *makes(3), *_efficient_sums(query, kernels, takes=len(copy)))
+    flash = takes_flash(query, call.get("attn_mask"), kernels)
+    results = tuple(Make(index, None, f"{_FLASH if flash else _EFFICIENT}_backward") for index in range(3))
+    sums = _flash_sums(*query.shape) if flash else _efficient_sums(query, kernels, takes=len(copy))
+    return (*copy, *results, *sums)
 
 
 PLANNERS: Final[dict[str, Planner]] = {

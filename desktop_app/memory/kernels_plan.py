@@ -30,11 +30,12 @@ class Give(NamedTuple):
 
 class Make(NamedTuple):
     """An output gets its memory. ``size_bytes``: what CUDA takes where it is not the size of the storage at hand.
-    0: not on the card.
+    0: not on the card. ``op``: whose output it is on CUDA where that is another op.
     """
 
     output: int
     size_bytes: int | None = None
+    op: str | None = None
 
 
 class Keep(NamedTuple):

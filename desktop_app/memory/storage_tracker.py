@@ -266,7 +266,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 elif isinstance(step, Make):
                     output = outputs[step.output] if step.output < len(outputs) else None
                     if isinstance(output, torch.Tensor):
-                        self._book_output(rule, args, kwargs, output, step.size_bytes)
+                        self._book_output(rule, args, kwargs, output, step.size_bytes, step.op)
                 elif isinstance(step, Keep):
                     self._keep(step, outputs[step.output])
         finally:
@@ -294,7 +294,13 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
             ref.extras = (*ref.extras, handle)
 
     def _book_output(
-        self, rule: OpRule, args: Any, kwargs: Any, output: torch.Tensor, size_bytes: int | None = None
+        self,
+        rule: OpRule,
+        args: Any,
+        kwargs: Any,
+        output: torch.Tensor,
+        size_bytes: int | None = None,
+        op: str | None = None,
     ) -> None:
         if not self._one_device and output.device.type != self._device_type:
             return
@@ -311,7 +317,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         category = _PHASE_CATEGORY[self._phase]
         if rule.makes_state and self._phase is Phase.OPTIMIZER:
             category = Category.OPTIMIZER_STATE
-        ref = self._new_ref(storage, size_bytes, category, rule.name)
+        ref = self._new_ref(storage, size_bytes, category, op or rule.name)
         if rule.may_wait and self._must_wait(ref, args, output):
             self._pending = ref
         elif size_bytes:  # one without may grow

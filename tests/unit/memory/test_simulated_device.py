@@ -24,6 +24,7 @@ from tests.unit.memory.trainings import (
     HUGE,
     Recording,
     Residual,
+    TokenModel,
     Training,
     adam_loop,
     adamw,
@@ -35,6 +36,7 @@ from tests.unit.memory.trainings import (
     sgd_momentum,
 )
 
+ROOMY_A100 = CardSpec("A100", 1024 * GIB, 1024 * GIB, "Ampere", (8, 0), 108)
 TRAININGS = {
     "cnn, adamw": Training(cnn, adamw),
     "cnn, adam one by one": Training(cnn, adam_loop),
@@ -82,6 +84,28 @@ def test_a_real_run_allocates_the_same_sizes_for_the_same_ops_in_the_same_order(
     made = [(event.key > 0, event.size_bytes, event.op, event.phase) for event in recording.recorder.finish()]
     traced = [(event.key > 0, event.size_bytes, event.op, event.phase) for event in trace.events]
     assert made[: len(traced)] == traced  # after its end the real model dies too
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        Training(TokenModel, adamw, grad_clip=1.0),
+        Training(TokenModel, adamw, precision="bf16", accumulation=2),
+        Training(TokenModel, sgd_momentum, precision="bf16"),
+    ],
+    ids=["full precision, clipped", "bf16, accumulated", "bf16, sgd"],
+)
+def test_a_real_transformer_allocates_what_its_trace_says(training: Training) -> None:
+    """Attention runs by the CPU's own kernel and is booked as CUDA's; 4,096 tokens sort the embedding's gradient."""
+    trace = trace_training(training, batch_size=16, card=ROOMY_A100)
+    recording = Recording(ROOMY_A100)
+    training.run(recording, batch_size=16)
+    made = [(event.key > 0, event.size_bytes, event.op, event.phase) for event in recording.recorder.finish()]
+    traced = [(event.key > 0, event.size_bytes, event.op, event.phase) for event in trace.events]
+    assert made[: len(traced)] == traced
+    ops = {event.op for event in trace.events}
+    kernel = "flash" if training.precision == "bf16" else "efficient"
+    assert {f"_scaled_dot_product_{kernel}_attention", "cub.temporary", "reduce.staging"} <= ops
 
 
 def test_tracking_changes_no_number() -> None:

@@ -59,6 +59,46 @@ def mlp(hidden: int = 256) -> nn.Module:
     return nn.Sequential(nn.Flatten(), first, nn.ReLU(), nn.Dropout(0.5), second, nn.ReLU(), nn.Linear(hidden, CLASSES))
 
 
+class TokenModel(nn.Module):
+    """A small language model: embedding, two blocks with attention, tied head. Token ids come from pixel rows."""
+
+    def __init__(self, tokens: int = 96, width: int = 64, heads: int = 4) -> None:
+        super().__init__()
+        self.heads = heads
+        self.embedding = nn.Embedding(tokens, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(2))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, CLASSES)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        ids = (images.flatten(1) * 0).long()
+        hidden = self.embedding(ids)
+        for block in self.blocks:
+            hidden = block(hidden)
+        logits: torch.Tensor = self.head(self.norm(hidden).mean(1))
+        return logits
+
+
+class Block(nn.Module):
+    """Pre-norm attention and MLP; queries, keys and values by three layers, so that three gradients are summed."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.projections = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(4))
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        normed = self.norms[0](hidden)
+        shape = (*hidden.shape[:2], self.heads, -1)
+        query, key, value = (layer(normed).view(shape).transpose(1, 2) for layer in self.projections[:3])
+        out = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        hidden = hidden + self.projections[3](out.transpose(1, 2).flatten(2))
+        result: torch.Tensor = hidden + self.narrow(functional.gelu(self.wide(self.norms[1](hidden))))
+        return result
+
+
 def adamw(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.AdamW(model.parameters(), foreach=True)
 
