@@ -983,6 +983,94 @@
         <translation>没有可用的 NVIDIA 显卡，暂用模拟显卡。</translation>
     </message>
     <message>
+        <source>There is no such Python to trace with.</source>
+        <translation>没有可用来追踪的这个 Python。</translation>
+    </message>
+    <message>
+        <source>What should trace is no Python.</source>
+        <translation>用来追踪的不是 Python。</translation>
+    </message>
+    <message>
+        <source>The Python that traces is too old.</source>
+        <translation>用来追踪的 Python 版本太旧。</translation>
+    </message>
+    <message>
+        <source>The Python that traces has no torch.</source>
+        <translation>用来追踪的 Python 没有 torch。</translation>
+    </message>
+    <message>
+        <source>The torch that traces is too old.</source>
+        <translation>用来追踪的 torch 版本太旧。</translation>
+    </message>
+    <message>
+        <source>A setting does not go with the model.</source>
+        <translation>有一项设置与模型不相配。</translation>
+    </message>
+    <message>
+        <source>The model cannot be built.</source>
+        <translation>无法构建模型。</translation>
+    </message>
+    <message>
+        <source>The file with the model has a syntax error.</source>
+        <translation>模型文件有语法错误。</translation>
+    </message>
+    <message>
+        <source>The file with the model has no such function.</source>
+        <translation>模型文件里没有这个函数。</translation>
+    </message>
+    <message>
+        <source>There is no model of this name.</source>
+        <translation>没有这个名称的模型。</translation>
+    </message>
+    <message>
+        <source>There is no optimizer of this name.</source>
+        <translation>没有这个名称的优化器。</translation>
+    </message>
+    <message>
+        <source>A package that the model needs is not installed.</source>
+        <translation>模型需要的软件包没有安装。</translation>
+    </message>
+    <message>
+        <source>Built-in recipes are traced by the program&apos;s own Python.</source>
+        <translation>内置方案只能由程序自带的 Python 追踪。</translation>
+    </message>
+    <message>
+        <source>The model asks for values that a trace does not have.</source>
+        <translation>模型要用到追踪时没有的数值。</translation>
+    </message>
+    <message>
+        <source>The trace was interrupted.</source>
+        <translation>追踪被中断。</translation>
+    </message>
+    <message>
+        <source>The estimate was given up for a newer one.</source>
+        <translation>这次估计已被更新的估计取代。</translation>
+    </message>
+    <message>
+        <source>The process that traces was killed.</source>
+        <translation>追踪进程被终止。</translation>
+    </message>
+    <message>
+        <source>The process that traces ended by itself.</source>
+        <translation>追踪进程自行退出。</translation>
+    </message>
+    <message>
+        <source>The trace took too long.</source>
+        <translation>追踪用时过长。</translation>
+    </message>
+    <message>
+        <source>The trace needed too much main memory.</source>
+        <translation>追踪占用的内存过多。</translation>
+    </message>
+    <message>
+        <source>There is no room on the disk for the trace.</source>
+        <translation>磁盘空间不足，无法追踪。</translation>
+    </message>
+    <message>
+        <source>The trace has failed.</source>
+        <translation>追踪失败。</translation>
+    </message>
+    <message>
         <source>The computer&apos;s own memory is full, not the card&apos;s.</source>
         <translation>是电脑的内存满了，不是显存。</translation>
     </message>

@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from desktop_app.core.estimates import Timeline
 from desktop_app.core.forecasts import Estimate, Verdict
 from desktop_app.core.steps import Category, Phase, RunState
+from desktop_app.memory.trace_errors import CODES
 from desktop_app.services.facade import EstimateState, EstimateStatus, SnapshotState, SnapshotStatus, StepRecording
 from desktop_app.ui import i18n
 from desktop_app.ui.main_window import MainWindow
@@ -27,6 +28,7 @@ from desktop_app.ui.memory.phase_bars import phase_spans
 from desktop_app.ui.memory.source_switch import Source
 from desktop_app.ui.memory.timeline_layout import block_shades
 from desktop_app.ui.parts import Part
+from desktop_app.ui.texts import errors
 from desktop_app.ui.texts import memory as texts
 from desktop_app.ui.theme import DARK, LIGHT
 from tests.ui.clipping import clipped_texts
@@ -189,6 +191,15 @@ def test_an_early_answer_is_shown_before_the_largest_batch_is_known(make_window:
     workspace.estimate.set(EstimateStatus(EstimateState.WORKING, early, workspace.config))
     window.refresh_texts()
     assert window.banner.headline.sentence == "Estimating…"
+
+
+@pytest.mark.parametrize("kind", sorted(CODES))
+def test_every_way_that_a_trace_ends_has_words(translators: i18n.Translators, kind: str) -> None:
+    translators.use(i18n.CHINESE)
+    line = "the details, in English"
+    said = errors.text(f"trace.{kind}", line)
+    assert said.endswith("The details, in English")
+    assert said != "The details, in English"
 
 
 # -- the step ---------------------------------------------------------------------------------------------------------
