@@ -292,20 +292,30 @@ _ACTIONS: Final = {str(action): action for action in Action}
 
 
 def _read_event(raw: object, number: int, stacks: _Stacks) -> SnapshotEvent:
-    where = f"event {number}"
-    if not isinstance(raw, Mapping) or not isinstance(raw.get("action"), str):
-        raise _MalformedError(f"{where} has no action")
+    if not isinstance(raw, dict) or not isinstance(raw.get("action"), str):
+        raise _MalformedError(f"event {number} has no action")
     action = _ACTIONS.get(raw["action"], Action.OTHER)
-    plain = action in {Action.SNAPSHOT, Action.OTHER}
-    time_us = raw.get("time_us")
+    place = "device_free" if action is Action.OOM else "addr"
+    address, size, stream = raw.get(place), raw.get("size"), raw.get("stream")
+    if not (
+        type(address) is type(size) is type(stream) is int and 0 <= address < _LARGEST and 0 <= size < _LARGEST
+    ):  # seldom: find out what is wrong, or what may be missing
+        where = f"event {number}"
+        default = 0 if action in {Action.SNAPSHOT, Action.OTHER} else None
+        address = _number(raw, place, where, default=default)
+        size = _number(raw, "size", where, default=default)
+        stream = _number(raw, "stream", where, default=0)
+    frames = raw.get("frames")
+    stack = stacks.number_of(frames, f"event {number}") if frames else _NO_STACK
+    time_us, pool = raw.get("time_us"), raw.get("pool_id")
     return SnapshotEvent(
         action,
-        _number(raw, "device_free" if action is Action.OOM else "addr", where, default=0 if plain else None),
-        _number(raw, "size", where, default=0 if plain else None),
-        _number(raw, "stream", where, default=0),
-        stacks.number_of(raw.get("frames"), where),
+        address,
+        size,
+        stream,
+        stack,
         time_us if isinstance(time_us, int) else None,
-        _pool(raw.get("pool_id")),
+        None if pool is None else _pool(pool),
     )
 
 
