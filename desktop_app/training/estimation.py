@@ -6,7 +6,7 @@ Torch-free but for ``run_subject``, which the interpreter that traces calls.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from desktop_app.core.forecasts import Estimate, Lever
@@ -38,7 +38,7 @@ _RUN_FIELDS: Final[Mapping[str, str]] = {
 _SETTLED: Final = frozenset({"foreach", "fused", "optimizer_arguments"})  # by the run, whatever its optimizer
 # What the model and its data are made of: the trace of two runs that differ in nothing else is one trace.
 _SUBJECT_FIELDS: Final = (
-    "recipe", "model", "width", "hidden", "depth", "optimizer", "foreach", "momentum", "weight_decay",
+    "recipe", "model", "width", "hidden", "depth", "optimizer", "foreach", "momentum", "weight_decay", "accumulation",
 )  # fmt: skip
 
 
@@ -64,8 +64,6 @@ def spec_of(config: RunConfig, info: DataInfo) -> TrainingSpec:
 
 def run_subject(config: Mapping[str, Any], info: Mapping[str, Any]) -> TraceSubject:
     """The recipe's own model, optimizer, batch and loss. Called by the tracer with the arguments of ``spec_of``."""
-    from desktop_app.memory.trace import TraceSubject
-
     run = config_from_mapping(config)
     data = DataInfo(
         classes=tuple(map(str, range(info["classes"]))),
@@ -74,17 +72,67 @@ def run_subject(config: Mapping[str, Any], info: Mapping[str, Any]) -> TraceSubj
         train_samples=1,
         validation_samples=1,
     )
-    recipe = RECIPES[run.recipe]
+    return _Loop(run, data).subject()
 
-    def batch(batch_size: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        example = recipe.example_batch(data, batch_size=batch_size, device=device)
+
+class _Loop:
+    """The lifetimes of ``training.step``: what it keeps of one micro-step while the next one runs."""
+
+    def __init__(self, config: RunConfig, data: DataInfo) -> None:
+        self._recipe: Final = RECIPES[config.recipe]
+        self._config: Final = config
+        self._data: Final = data
+        self._model: Final = self._recipe.model(config, data)
+        self._micro_steps = 0
+        self._losses: list[Tensor] = []
+        self._outputs: tuple[Tensor, Tensor] | None = None  # logits and targets
+        self._pending: tuple[Tensor, Tensor, Tensor] | None = None  # loss, logits and targets
+
+    def subject(self) -> TraceSubject:
+        from desktop_app.memory.trace import TraceSubject
+
+        return TraceSubject(
+            model=self._model,
+            optimizer=self._recipe.optimizer(self._config, self._model),
+            batch=self._batch,
+            micro_step=self._micro_step,
+        )
+
+    def _batch(self, batch_size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """A step begins with its first batch: then the outputs of the last one go."""
+        if self._model.training and self._micro_steps % self._config.accumulation == 0:
+            self._losses.clear()
+            self._outputs = None
+        example = self._recipe.example_batch(self._data, batch_size=batch_size, device=device)
         return example.inputs, example.targets
 
-    def forward(model: nn.Module, tensors: Any) -> Tensor:
-        return recipe.loss(model, Batch(*tensors))[0]
+    def _micro_step(self, model: nn.Module, tensors: Any) -> Tensor:
+        loss, logits = self._recipe.loss(model, Batch(*tensors))
+        if not model.training:
+            hits = (logits.argmax(1) == tensors[1]).sum()
+            del hits
+            return loss
+        self._micro_steps += 1
+        self._pending = loss.detach(), logits.detach(), tensors[1]
+        _after_backward(loss, self._keep)
+        return loss
 
-    model = recipe.model(run, data)
-    return TraceSubject(model=model, optimizer=recipe.optimizer(run, model), batch=batch, micro_step=forward)
+    def _keep(self) -> None:
+        assert self._pending is not None
+        loss, logits, targets = self._pending
+        self._losses.append(loss)
+        self._outputs = logits, targets
+        self._pending = None
+
+
+def _after_backward(loss: Tensor, act: Callable[[], None]) -> None:
+    """Call ``act`` once the backward pass that begins at ``loss`` is over."""
+    from torch.autograd import Variable
+
+    def queue(_: Tensor) -> None:
+        Variable._execution_engine.queue_callback(act)  # noqa: SLF001 - as torch's own FSDP does
+
+    loss.register_hook(queue)  # type: ignore[no-untyped-call]
 
 
 def estimate_run(
