@@ -31,6 +31,7 @@ from desktop_app.memory.deferred_bookings import (
 from desktop_app.memory.kernels_plan import Give, Keep, Make, Plan, Take
 from desktop_app.memory.lowering import CUBLAS_OP, Kind, Lowering, OpRule, kept_outputs, learn_rule
 from desktop_app.memory.module_owners import ModuleOwners
+from desktop_app.memory.storage_resizing import unwatch_resizing, watch_resizing
 from desktop_app.memory.tensor_sources import moved_tensors, state_of, state_size, state_tensors, tensors_in
 
 # A storage's owner when an op made it, by the phase it was made in; gradients and optimizer state are told apart later.
@@ -113,6 +114,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __enter__(self) -> Self:
         self._owner = threading.get_ident()
+        watch_resizing(self._on_resize)
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -120,6 +122,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         super().__exit__(exc_type, exc_value, traceback)  # type: ignore[no-untyped-call]
+        unwatch_resizing(self._on_resize)
         pending, self._pending = self._pending, None
         if pending is not None and exc_type is None:
             self._allocate(pending)
@@ -402,6 +405,11 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         finally:
             if old is not None:
                 self.ledger.free(old)
+
+    def _on_resize(self, storage: torch.UntypedStorage) -> None:
+        ref = self._refs.get(storage._cdata)  # noqa: SLF001
+        if ref is not None and ref.size_bytes != storage.nbytes():
+            self._resize(ref, storage.nbytes())
 
     def _on_death(self, ref: StorageRef) -> None:
         """A storage is gone. Called by the interpreter, on whatever thread dropped it."""

@@ -147,6 +147,20 @@ def test_resize_takes_the_new_memory_before_it_gives_the_old_back(book: Book, tr
     assert book.live_bytes == 0
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_storage_that_is_resized_past_all_ops_is_seen(book: Book, device: str) -> None:
+    """FSDP frees what it has gathered with ``untyped_storage().resize_(0)`` and takes the memory again later."""
+    stock = torch.UntypedStorage.resize_
+    with StorageTracker(book, lowering=Lowering(HUGE), device_type=device):
+        gathered = torch.empty(100, device=device)
+        gathered.untyped_storage().resize_(0)
+        assert book.live_bytes == 0
+        gathered.untyped_storage().resize_(400)
+        assert book.live_bytes == 400
+    assert book.log == [("+empty", 400), ("-", 400), ("+empty", 400)]
+    assert torch.UntypedStorage.resize_ is stock
+
+
 def test_an_out_argument_is_no_new_tensor_unless_it_grows(book: Book, tracker: StorageTracker) -> None:
     out = torch.zeros(10)
     with tracker:
