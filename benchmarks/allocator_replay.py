@@ -26,8 +26,11 @@ import numpy as np
 from desktop_app.core.units import MIB
 from desktop_app.memory.allocator import Block, CachingAllocator, SegmentView
 from desktop_app.memory.allocator_replay import ReplayPlan, replay
-from desktop_app.memory.allocator_settings import SMALL_LIMIT_BYTES, round_request
+from desktop_app.memory.allocator_settings import SMALL_LIMIT_BYTES, AllocatorSettings, round_request
 from desktop_app.memory.segments import FREE, LIVE, BlockView
+from desktop_app.memory.snapshot import Snapshot, parse_snapshot
+from desktop_app.memory.snapshot_history import find_beginning
+from desktop_app.memory.snapshot_replay import replay_recording, replay_with
 
 DEFAULT_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "truth" / "allocator_traces"
 Row = tuple[str, int, int]  # action, address, bytes
@@ -264,10 +267,65 @@ def compare_speeds(keys: list[int], sizes: list[int], *, rounds: int = 25) -> li
     return [len(keys) / min(measured) for measured in seconds]
 
 
+def as_snapshot(rows: list[Row]) -> Snapshot:
+    """The recording as ``torch.cuda.memory._snapshot`` would have written it at its end."""
+    addresses = RecordedAddresses()
+    allocator = CachingAllocator(addresses=addresses)
+    blocks = allocator.adopt(initial_segments(rows))
+    trace: list[dict[str, object]] = []
+    steps = [row for row in rows if not row[0].startswith(("initial", "final"))]
+    for number, (action, address, size) in enumerate(steps):
+        entry = {"addr": address, "size": size, "stream": 0, "frames": []}
+        if action == "free_completed":
+            trace.append({"action": "free_requested", **entry})
+            allocator.free(blocks.pop(address))
+        trace.append({"action": action, **entry})
+        if action == "segment_alloc":
+            addresses.upcoming.append((address, size))
+        elif action == "alloc":
+            blocks[address] = allocator.allocate(size)
+        elif action == "segment_free" and steps[number - 1][0] != action:
+            allocator.empty_cache()
+    states = {FREE: "inactive", LIVE: "active_allocated"}
+    segments = [
+        {
+            "address": view.address,
+            "total_size": view.size_bytes,
+            "stream": 0,
+            "segment_type": "small" if view.small else "large",
+            "blocks": [
+                {"size": block.size_bytes, "requested_size": block.requested_bytes, "state": states[block.state]}
+                for block in view.blocks
+            ],
+        }
+        for view in allocator.segments()
+    ]
+    return parse_snapshot({"segments": segments, "device_traces": [trace]})
+
+
+def print_snapshots(recordings: dict[str, list[Row]]) -> None:
+    """Undone from its end to its beginning, and replayed from there; and with expandable segments."""
+    print(
+        f"\n{'as a snapshot':34} {'beginning':>9} {'allocations':>11} {'in place':>9} {'peak':>10} {'expandable':>11}"
+    )
+    for name, rows in recordings.items():
+        snapshot = as_snapshot(rows)
+        beginning = find_beginning(snapshot)
+        found = beginning.segments == tuple(sorted(initial_segments(rows), key=lambda view: view.address))
+        result = replay_recording(snapshot, beginning)
+        other = replay_with(snapshot, beginning, AllocatorSettings(expandable_segments=True))
+        peak = int(result.reserved_bytes.max()) / MIB
+        print(
+            f"{name:34} {'found' if found else 'other':>9} {result.allocations:11,} {result.placed:9,} {peak:6,.0f} MiB"
+            f" {other.reserved_peak_bytes / MIB:7,.0f} MiB"
+        )
+
+
 def main(folder: Path) -> int:
     recordings = {path.name.removesuffix(".csv.gz"): read(path) for path in sorted(folder.glob("*.csv.gz"))}
     if recordings:
         print_exactness(recordings)
+        print_snapshots(recordings)
     else:
         print(f"no recordings in {folder}")
     traces = {name: fresh(rows) for name, rows in recordings.items()} | {"48-layer transformer, made up": trained()}

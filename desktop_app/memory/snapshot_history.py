@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from desktop_app.memory.allocator_settings import (
@@ -47,6 +48,9 @@ class _Span:
     @property
     def end(self) -> int:
         return self.address + self.size_bytes
+
+
+_start: Final = attrgetter("address")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ class _Undo:
                 self._add(event)
 
     def _remove(self, event: SnapshotEvent, position: int) -> None:
-        index = bisect_right(self.spans, event.address, key=lambda span: span.address) - 1
+        index = bisect_right(self.spans, event.address, key=_start) - 1
         span = self.spans[index] if index >= 0 else None
         end = event.address + event.size_bytes
         if span is None or end > span.end or (event.action is Action.SEGMENT_ALLOC and span.address != event.address):
@@ -160,28 +164,29 @@ class _Undo:
             event.pool or DEFAULT_POOL,
             expandable,
         )
-        insort(self.spans, added, key=lambda span: span.address)
+        index = bisect_right(self.spans, added.address, key=_start)
+        self.spans.insert(index, added)
         if expandable:
-            self._join(added)
+            self._join(index)
+            self._join(index - 1)
 
     def _is_small(self, event: SnapshotEvent, *, expandable: bool) -> bool:
         """A segment of 2 MiB is of the small pool. Pages of 20 MiB are of the large one, unless a neighbour is not."""
         if not expandable:
             return event.size_bytes == SMALL_SEGMENT_BYTES
-        end = event.address + event.size_bytes
-        for span in self.spans:
-            if span.expandable and (span.end == event.address or span.address == end):
+        index = bisect_right(self.spans, event.address, key=_start)
+        for span in self.spans[max(0, index - 1) : index + 1]:
+            if span.expandable and (span.end == event.address or span.address == event.address + event.size_bytes):
                 return span.small
         return event.size_bytes % LARGE_SEGMENT_BYTES != 0
 
-    def _join(self, span: _Span) -> None:
-        index = self.spans.index(span)
-        for at in (index, index - 1):
-            if 0 <= at < len(self.spans) - 1:
-                first, second = self.spans[at], self.spans[at + 1]
-                if first.expandable and second.expandable and first.end == second.address:
-                    first.size_bytes += second.size_bytes
-                    del self.spans[at + 1]
+    def _join(self, index: int) -> None:
+        """The span at ``index`` and the one behind it are one run of pages, if they touch."""
+        if 0 <= index < len(self.spans) - 1:
+            first, second = self.spans[index], self.spans[index + 1]
+            if first.expandable and second.expandable and first.end == second.address:
+                first.size_bytes += second.size_bytes
+                del self.spans[index + 1]
 
     def view(self, span: _Span, tails: dict[int, int]) -> SegmentView:
         """The segment with its blocks; what lies between them is free, or the tail of the block before it."""

@@ -176,3 +176,53 @@ def test_a_mutated_pickle_is_read_or_refused_but_never_worse(tmp_path: Path) -> 
             messages.append(error.message)
     assert len(messages) > 300
     assert not [message for message in messages if "\n" in message]
+
+
+def as_the_cpp_pickler_writes(value: Any) -> bytes:
+    """torch/csrc/jit/serialization/pickler.cpp: protocol 2, eight bytes for large integers, every text in the memo."""
+    memo: dict[str, int] = {}
+
+    def write(value: Any) -> bytes:
+        match value:
+            case bool():
+                return b"\x88" if value else b"\x89"
+            case int() if 0 <= value < 256:
+                return b"K" + bytes([value])
+            case int() if 0 <= value < 1 << 16:
+                return b"M" + struct.pack("<H", value)
+            case int() if -(1 << 31) <= value < 1 << 31:
+                return b"J" + struct.pack("<i", value)
+            case int():
+                return b"\x8a\x08" + struct.pack("<q", value)
+            case float():
+                return b"G" + struct.pack(">d", value)
+            case str():
+                return text(value)
+            case tuple():
+                return b"".join(map(write, value)) + b"\x86"
+            case list():
+                return b"](" + b"".join(map(write, value)) + b"e"
+            case dict():
+                pairs = [part for pair in value.items() for part in pair]
+                return b"}(" + b"".join(map(write, pairs)) + b"u"
+        raise AssertionError(value)
+
+    def text(value: str) -> bytes:
+        number = memo.get(value)
+        if number is not None:
+            return b"h" + bytes([number]) if number < 256 else b"j" + struct.pack("<I", number)
+        number = memo[value] = len(memo)
+        put = b"q" + bytes([number]) if number < 256 else b"r" + struct.pack("<I", number)
+        return b"X" + struct.pack("<I", len(value)) + value.encode() + put
+
+    return b"\x80\x02" + write(value) + b"."
+
+
+def test_what_the_cpp_pickler_writes_is_read(tmp_path: Path) -> None:
+    recorder = Recorder()
+    for number in range(400):
+        stack = [{"filename": f"/home/ada/file{number}.py", "line": number * 200, "name": f"function{number}"}]
+        recorder.alloc(512 + number, stack=stack)
+    content = recorder.snapshot()
+    data = as_the_cpp_pickler_writes(content)
+    assert read_plain_pickle(written(tmp_path / "s.pickle", data)) == content
