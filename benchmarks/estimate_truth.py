@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TRUTH = Path(__file__).resolve().parents[2] / "shared" / "truth"
+FITTED_ON = Path(__file__).with_name("estimate_fitted_on.txt")  # models, one a line: docs/decisions/015
 A100_MIB = 40_960
 SEED = 3
 ROWS, ROWS_PER_MODEL = 200, 3
@@ -70,7 +71,9 @@ def bert_rows() -> list[PeakRow]:
 
 
 def timm_rows() -> tuple[list[PeakRow], Counter[str]]:
-    """200 rows, at most three of a model, and how many runs each rule has left out of all of them."""
+    """200 rows, at most three of a model, none of a model that the rule for workspaces was fitted on; and how many
+    runs each rule has left out of all of them."""
+    fitted_on = set(FITTED_ON.read_text().split())
     rows = [row for row in _rows("device_peaks.csv") if row["table"].startswith("timm-a100")]
     values = Counter((row["model"], row["measured_mib"]) for row in rows)
     left_out: Counter[str] = Counter()
@@ -83,7 +86,7 @@ def timm_rows() -> tuple[list[PeakRow], Counter[str]]:
             left_out["too large"] += 1
         elif measured < other:
             left_out["too small"] += 1
-        else:
+        elif row["model"] not in fitted_on:
             kept.append(PeakRow(row["model"], int(row["batch"]), measured, sms=108))
     random.Random(SEED).shuffle(kept)
     taken: Counter[str] = Counter()
