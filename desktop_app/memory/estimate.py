@@ -61,10 +61,10 @@ def estimate(
 
     ``others_bytes``: held by other processes now. ``risk``: accepted probability that the largest batch does not run.
     ``context_bytes`` replaces the prior where it has been read from the real card; with ``workspaces_known`` too (a
-    simulated card) the answer is exact. ``most_batch``: there are no more samples. ``software``: how
-    CUDA loads kernels (``overheads.LAZY``, ``EAGER``). ``facts``: what is known of the
-    model in case it cannot be traced. ``progress`` gets the answer as it grows: first with ``PENDING`` among its
-    warnings, then with the largest batch, then after each lever; what it raises ends the estimate.
+    simulated card) the answer is exact. ``most_batch``: there are no more samples. ``software``: how CUDA loads
+    kernels (``overheads.LAZY``, ``EAGER``). ``facts``: what is known of a model that cannot be traced, where the
+    tracer does not know it. ``progress`` gets the answer as it grows: first with ``PENDING`` among its warnings, then
+    with the largest batch, then after each lever; what it raises ends the estimate.
 
     What cannot be traced is estimated by formula, or abstained from: the verdict is ``CANNOT_SAY``. Raises
     ``TracerError`` where no trace came about for another reason.
@@ -75,6 +75,8 @@ def estimate(
         base = trace(spec, card)
     except UntraceableError as error:
         seconds = time.perf_counter() - started_s
+        if facts is None and error.facts:
+            facts = FormulaFacts(**error.facts)
         return estimate_by_formula(spec, setting, facts, op=error.op, others_bytes=others_bytes, seconds=seconds)
     room_bytes = max(0, card.capacity_bytes - others_bytes)
     outlook = Outlook(EventTable.of(steady(base)), setting.unknowns(base), room_bytes=room_bytes, settings=allocator)

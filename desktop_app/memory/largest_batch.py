@@ -113,14 +113,15 @@ class BatchSearch:
         """The largest batch within the open gap that should fit; ``None`` where the traces nearby do not align."""
         if len(self._known) == 1:
             assert self._first is not None
-            return self._within_gap(TraceFamily.alone(self._first), self._typical(), self._guess, stride=16)
-        family = self._family()
+            family: TraceFamily | None = TraceFamily.alone(self._first)
+        else:
+            family = self._family()
         if family is None:
             return None
-        rough = self._guess
-        if self._failed == 1:  # the guess is from one trace
-            rough = self._within_gap(family, self._typical(), rough, stride=64)
-        return self._within_gap(family, self._unknowns, rough, stride=1024)
+        guess = self._guess
+        if self._failed <= 1:  # it may be far off: one replay per step until it is near
+            guess = self._within_gap(family, self._typical(), guess, stride=16)
+        return self._within_gap(family, self._unknowns, guess, stride=256)
 
     def _family(self) -> TraceFamily | None:
         """Of the two traces nearest to where the limit should lie that do the same things."""

@@ -104,7 +104,8 @@ class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
         except NotImplementedError as error:
             raise UntraceableError(str(func), str(error).splitlines()[0]) from None
         except RuntimeError as error:
-            if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
+            by_value = torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags
+            if by_value or _NO_FAKE in str(error):
                 raise UntraceableError(str(func), str(error).splitlines()[0]) from None
             raise
 
@@ -113,6 +114,7 @@ class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
         return isinstance(first, torch.Tensor) and first.device.type == self._device_type
 
 
+_NO_FAKE: Final = "no fake impl"  # of a custom op whose author has not said what it makes
 _DEVICE_OF: Final = torch.ops.prim.device.default
 
 

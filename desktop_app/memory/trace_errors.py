@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from desktop_app.core.errors import ExitCode, FloodmarkError
@@ -41,12 +42,16 @@ CODES: Final = _USAGE | _FAILED
 
 
 class UntraceableError(Exception):
-    """The training needs values, which a trace does not have. ``op`` is where."""
+    """The training needs values, which a trace does not have. ``op`` is where.
 
-    def __init__(self, op: str, detail: str = "") -> None:
+    ``facts`` are what is known of the model all the same: fields of ``memory.formula.FormulaFacts``.
+    """
+
+    def __init__(self, op: str, detail: str = "", *, facts: Mapping[str, int] | None = None) -> None:
         super().__init__(f"{op} cannot be traced without data{': ' if detail else ''}{detail}")
         self.op = op
         self.detail = detail
+        self.facts = dict(facts or {})
 
 
 class TracerError(FloodmarkError):

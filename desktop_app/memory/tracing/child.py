@@ -48,6 +48,7 @@ def trace_spec(spec: TrainingSpec, card: CardSpec, *, rung: str | None = None) -
     Raises ``UntraceableError`` where an op needs data, and ``TracerError`` for what cannot be built.
     """
     from desktop_app.memory.trace import trace
+    from desktop_app.memory.tracing.formula_facts import formula_facts
     from desktop_app.memory.tracing.stage import open_stage
     from desktop_app.memory.tracing.subject import build_subject
 
@@ -55,7 +56,12 @@ def trace_spec(spec: TrainingSpec, card: CardSpec, *, rung: str | None = None) -
         stage = open_stage(card, rung=rung, attention=spec.attention)
     except ValueError as error:
         raise TracerError("bad_spec", f"{one_line(error, kind=False)}.") from None
-    return trace(build_subject(spec, stage), stage=stage, card=card, batch_size=spec.batch_size)
+    subject = build_subject(spec, stage)
+    try:
+        return trace(subject, stage=stage, card=card, batch_size=spec.batch_size)
+    except UntraceableError as error:
+        error.facts.update(formula_facts(subject.model, spec))
+        raise
 
 
 def serve(jobs: int, answers: int, *, arguments: Sequence[str] = ()) -> None:

@@ -82,13 +82,13 @@ def card_from_json(values: Mapping[str, Any]) -> CardSpec:
 def error_as_json(error: TracerError | UntraceableError) -> dict[str, Any]:
     """An error as it crosses the border: its kind, its line, its figures."""
     if isinstance(error, UntraceableError):
-        return {"kind": _UNTRACEABLE, "op": error.op, "detail": error.detail}
+        return {"kind": _UNTRACEABLE, "op": error.op, "detail": error.detail, "facts": error.facts}
     return {"kind": error.kind, "message": error.message, "params": _plain(error.params)}
 
 
 def error_from_json(values: Mapping[str, Any]) -> TracerError | UntraceableError:
     if values["kind"] == _UNTRACEABLE:
-        return UntraceableError(values["op"], values["detail"])
+        return UntraceableError(values["op"], values["detail"], facts=values.get("facts"))
     kind = values["kind"] if values["kind"] in CODES else "failed"
     return TracerError(kind, values["message"], params=dict(values.get("params", {})))
 

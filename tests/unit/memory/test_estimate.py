@@ -341,6 +341,15 @@ def test_what_is_known_of_a_model_gives_an_answer_by_formula() -> None:
     assert found.warnings == ("untraceable:aten._local_scalar_dense.default",)
 
 
+def test_what_the_tracer_knows_of_the_model_is_used() -> None:
+    def trace(spec: TrainingSpec, card: CardSpec) -> Trace:
+        raise UntraceableError("aten.nonzero", f"{spec.model} on {card.name}", facts={"parameters": 10**9})
+
+    found = estimate(spec_of(4), GTX_1660, trace=trace)
+    assert (found.rung, found.verdict) == ("formula", Verdict.DOES_NOT_FIT)  # 16 GB of states in 6
+    assert found.warnings == ("untraceable:aten.nonzero", "states_only")
+
+
 def test_a_tracer_that_fails_is_no_estimate() -> None:
     def fails(spec: TrainingSpec, card: CardSpec) -> Trace:
         raise TracerError("missing_torch", f"no torch for {spec.model} on {card.name}")
