@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import pickle
 import re
+import stat
 import zlib
 from functools import cache
 from pathlib import Path
@@ -124,12 +126,15 @@ def _read(path: Path, max_bytes: int) -> bytes:
         params={"path": str(path), "bytes": max_bytes},
     )
     try:
-        if path.stat().st_size > max_bytes:
+        with path.open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe may never end, a device never does
+                raise SnapshotError("snapshot.unreadable", f"{path} is no file.", params={"path": str(path)})
+            data = file.read(max_bytes + 1)
+        if len(data) > max_bytes:
             raise too_large
-        data = path.read_bytes()
         if data.startswith(_GZIP):
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-                data = file.read(max_bytes + 1)
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
+                data = unpacked.read(max_bytes + 1)
             if len(data) > max_bytes:
                 raise too_large
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -151,6 +151,12 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         read_plain_pickle(tmp_path)
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no devices on this system")
+def test_a_device_that_never_ends_is_no_file() -> None:
+    with pytest.raises(SnapshotError, match="/dev/zero is no file"):
+        read_plain_pickle(Path("/dev/zero"))
+
+
 def test_a_mutated_pickle_is_read_or_refused_but_never_worse(tmp_path: Path) -> None:
     recorder = Recorder()
     blocks = [recorder.alloc(size) for size in (512, 3 * MIB, 30 * MIB)]
