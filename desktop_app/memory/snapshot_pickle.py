@@ -127,11 +127,12 @@ def _read(path: Path, max_bytes: int) -> bytes:
     )
     try:
         with path.open("rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe may never end, a device never does
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):  # a pipe may never end, a device never does
                 raise SnapshotError("snapshot.unreadable", f"{path} is no file.", params={"path": str(path)})
-            data = file.read(max_bytes + 1)
-        if len(data) > max_bytes:
-            raise too_large
+            if facts.st_size > max_bytes:
+                raise too_large
+            data = file.read()
         if data.startswith(_GZIP):
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
                 data = unpacked.read(max_bytes + 1)
