@@ -30,11 +30,11 @@ class _Shares(NamedTuple):
 
 # Each in the order of _DIRECTIONS. A depthwise call and one on single pixels are kernels without workspace.
 _SHARES: Final[dict[str, tuple[_Shares, _Shares, _Shares]]] = {
-    "1x1": (_Shares(0.0), _Shares(1.0), _Shares(0.0)),
+    "1x1": (_Shares(0.0), _Shares(1.0), _Shares(0.75)),
     "1x1 strided": (_Shares(2.0), _Shares(2.0), _Shares(1.0)),
-    "3x3 to more channels": (_Shares(2.0), _Shares(1.0), _Shares(0.0, 1.0)),
+    "3x3 to more channels": (_Shares(2.0), _Shares(1.0), _Shares(0.25, 0.75)),
     "3x3": (_Shares(0.5), _Shares(1.0), _Shares(1.0)),
-    "3x3 strided": (_Shares(0.0, 0.5), _Shares(0.5), _Shares(1.0)),
+    "3x3 strided": (_Shares(0.0, 0.5), _Shares(0.75), _Shares(1.0)),
     "large": (_Shares(1.0), _Shares(1.0), _Shares(1.0, 0.5)),
     "large strided": (_Shares(0.5), _Shares(1.0), _Shares(2.0, 0.5)),
     "grouped": (_Shares(1.0), _Shares(1.0), _Shares(1.0)),
