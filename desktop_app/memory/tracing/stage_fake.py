@@ -34,6 +34,8 @@ aten = torch.ops.aten
 # Composite for backends without a kernel of their own, one kernel on CUDA (native_functions.yaml). On a CPU build
 # fake CUDA tensors would take them apart and keep the parts.
 _CUDA_KERNELS: Final = ("silu_backward", "mish_backward", "_fused_rms_norm")
+# Their cuDNN kernels are missing in a CPU build, and what they keep is known to cuDNN alone.
+_RECURRENT: Final = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _ATTENTION: Final = "scaled_dot_product_attention"
 
 _libraries: list[torch.library.Library] = []  # a library that is collected takes its kernels with it
@@ -120,6 +122,8 @@ class FakeCudaStage:
                 if FakeTensor not in types:
                     types.append(FakeTensor)
                     stack.callback(types.remove, FakeTensor)
+            patch(stack, FakeTensor, "__deepcopy__", _copy_deeply)
+            stack.enter_context(torch.compiler.set_stance("force_eager"))  # what is compiled is traced as it is written
             _choosers.append(self._chooser)
             stack.callback(_choosers.pop)
             stack.enter_context(self._mode)
@@ -174,6 +178,33 @@ def _attend(
     return chooser.attend(call, scale=scale)
 
 
+def _step_by_step(op: Any) -> Callable[..., Any]:
+    """A recurrent layer as CUDA computes it without cuDNN: one fused cell per step, which keep about as much."""
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        enabled = torch._C._get_cudnn_enabled()  # noqa: SLF001
+        torch._C._set_cudnn_enabled(False)  # noqa: FBT003, SLF001
+        try:
+            return op.decompose(*args, **kwargs)
+        finally:
+            torch._C._set_cudnn_enabled(enabled)  # noqa: SLF001
+
+    return kernel
+
+
+def _copy_deeply(tensor: FakeTensor, memo: dict[int, Any]) -> Any:
+    """``Tensor.__deepcopy__``, which wants to see the data."""
+    known = memo.get(id(tensor))
+    if known is None:
+        known = tensor.detach().clone()
+        if isinstance(tensor, nn.Parameter):
+            known = nn.Parameter(known, requires_grad=tensor.requires_grad)
+        else:
+            known.requires_grad_(tensor.requires_grad)
+        memo[id(tensor)] = known
+    return known
+
+
 def _missing(*_: Any, **__: Any) -> Any:
     raise RuntimeError("fake CUDA tensors have no kernels")
 
@@ -187,4 +218,6 @@ def _register_kernels() -> None:
         if hasattr(aten, name) and not has_kernel(name, "CUDA"):
             library.impl(name, _missing, "CUDA")  # type: ignore[no-untyped-call]
     library.impl(_ATTENTION, _attend, "AutogradCUDA")  # type: ignore[no-untyped-call]
+    for name in _RECURRENT:
+        library.impl(f"{name}.input", _step_by_step(getattr(aten, name).input), "AutogradCUDA")  # type: ignore[no-untyped-call]
     _libraries.append(library)

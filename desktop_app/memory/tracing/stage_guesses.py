@@ -40,10 +40,10 @@ class Guesses:
     def answer(self, func: Any, args: Sequence[Any], kwargs: Any, call: _Call) -> Any:
         """``NO_GUESS`` where the op needs no values. ``call`` runs an op that needs none."""
         make = _ANSWERS.get(func)
-        if make is None or _has_values(args[0]):
+        if make is None or (isinstance(args[0], torch.Tensor) and _has_values(args[0])):
             return NO_GUESS
         made = make(call, *args, **(kwargs or {}))
-        if made is not NO_GUESS and not self._certain:
+        if made is not NO_GUESS and not self._certain and func not in _EXACT:
             self.counts[func.name().partition("::")[2].partition(".")[0].lstrip("_")] += 1
         return made
 
@@ -155,7 +155,93 @@ def _repeat_interleave(call: _Call, repeats: torch.Tensor, *, output_size: int |
     return _indices(call, repeats, repeats.numel())
 
 
+# Ops that have no fake kernel in torch. Sizes as their CUDA kernels allocate them (LossCTC.cu, RNN.cu).
+
+
+def _never(call: _Call, *args: Any, **kwargs: Any) -> bool:  # noqa: ARG001
+    return False
+
+
+def _ctc_loss(
+    call: _Call,
+    log_probs: torch.Tensor,
+    targets: torch.Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    zero_infinity: bool = False,  # noqa: FBT001, FBT002
+) -> Any:
+    """Targets in one row are taken to be of equal lengths."""
+    del input_lengths, target_lengths, blank, zero_infinity
+    steps, batch = log_probs.shape[:2]
+    longest = targets.shape[1] if targets.dim() == 2 else -(-targets.numel() // max(batch, 1))
+    loss = call(aten.new_empty.default, (log_probs, [batch]), {})
+    return loss, call(aten.new_empty.default, (log_probs, [batch, steps, 2 * longest + 1]), {})
+
+
+def _ctc_loss_backward(call: _Call, gradient: torch.Tensor, log_probs: torch.Tensor, *args: Any) -> Any:
+    del gradient, args
+    return call(aten.empty_like.default, (log_probs,), {})
+
+
+def _lstm_cell(call: _Call, gates: torch.Tensor, hidden_gates: torch.Tensor, cell: torch.Tensor, *biases: Any) -> Any:
+    del hidden_gates, biases
+    return (
+        call(aten.empty_like.default, (cell,), {}),
+        call(aten.empty_like.default, (cell,), {}),
+        call(aten.empty_like.default, (gates,), {}),
+    )
+
+
+def _lstm_cell_backward(
+    call: _Call, to_hidden: Any, to_cell: Any, cell: torch.Tensor, new_cell: Any, gates: torch.Tensor, biased: Any
+) -> Any:
+    del to_hidden, to_cell, new_cell
+    to_gates = call(aten.empty_like.default, (gates,), {})
+    bias = call(aten.new_empty.default, (gates, [gates.shape[1] if biased else 0]), {})
+    return to_gates, call(aten.empty_like.default, (cell,), {}), bias
+
+
+def _gru_cell(call: _Call, gates: torch.Tensor, hidden_gates: Any, hidden: torch.Tensor, *biases: Any) -> Any:
+    del hidden_gates, biases
+    width = hidden.shape[1]
+    kept = call(aten.new_empty.default, (gates, [hidden.shape[0], 5 * width]), {})
+    return call(aten.empty_like.default, (hidden,), {}), kept
+
+
+def _gru_cell_backward(call: _Call, to_hidden: torch.Tensor, kept: torch.Tensor, biased: Any) -> Any:
+    batch, width = to_hidden.shape
+    gates = [call(aten.new_empty.default, (kept, [batch, 3 * width]), {}) for _ in range(2)]
+    biases = [call(aten.new_empty.default, (kept, [3 * width if biased else 0]), {}) for _ in range(2)]
+    return (*gates, call(aten.empty_like.default, (to_hidden,), {}), *biases)
+
+
+def _of(name: str, overload: str = "default") -> Any:
+    """The op, or ``None`` where this torch does not have it."""
+    return getattr(getattr(aten, name, None), overload, None)
+
+
+_EXACT: Final[dict[Any, _Call]] = {
+    op: make
+    for op, make in (
+        (_of("_use_cudnn_ctc_loss"), _never),
+        (_of("_use_cudnn_ctc_loss", "Tensor"), _never),
+        (_of("_use_miopen_ctc_loss"), _never),
+        (_of("_use_miopen_ctc_loss", "Tensor"), _never),
+        (_of("_ctc_loss"), _ctc_loss),
+        (_of("_ctc_loss", "Tensor"), _ctc_loss),
+        (_of("_ctc_loss_backward"), _ctc_loss_backward),
+        (_of("_ctc_loss_backward", "Tensor"), _ctc_loss_backward),
+        (_of("_thnn_fused_lstm_cell"), _lstm_cell),
+        (_of("_thnn_fused_lstm_cell_backward_impl"), _lstm_cell_backward),
+        (_of("_thnn_fused_gru_cell"), _gru_cell),
+        (_of("_thnn_fused_gru_cell_backward"), _gru_cell_backward),
+    )
+    if op is not None
+}
+
 _ANSWERS: Final[dict[Any, _Call]] = {
+    **_EXACT,
     aten._local_scalar_dense.default: _scalar,  # noqa: SLF001
     aten._to_copy.default: _copied,  # noqa: SLF001
     aten.equal.default: _not_equal,

@@ -74,6 +74,7 @@ class MetaStage:
             # Recomputing restores the autocast region of the device that it finds: CUDA's is the one that counts.
             patch(stack, checkpoint, "_infer_device_type", lambda *_: "cuda")
             patch(stack, torch, "clear_autocast_cache", clear_casts)
+            stack.enter_context(torch.compiler.set_stance("force_eager"))  # what is compiled is traced as it is written
             stack.enter_context(follow_autocast(self._chooser))
             yield
 

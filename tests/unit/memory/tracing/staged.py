@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -324,6 +325,51 @@ def composite_choices(rung: str) -> dict[str, str]:
             "dropout": type(functional.dropout(pixels).grad_fn).__name__,
             "accelerator": torch.accelerator.current_accelerator().type,  # type: ignore[union-attr]
         }
+
+
+def recurrent(layer: nn.Module) -> Tensor:
+    return layer(torch.randn(4, 10, 32))[0].sum()
+
+
+def aligned() -> Tensor:
+    scores = torch.randn(50, 4, 20, requires_grad=True).log_softmax(2)
+    lengths, targets = torch.full((4,), 50), torch.randint(1, 20, (4, 30))
+    return functional.ctc_loss(scores, targets, lengths, torch.full((4,), 30))
+
+
+def averaged() -> Tensor:
+    model = nn.Linear(32, 8)
+    average = torch.optim.swa_utils.AveragedModel(model)
+    average.update_parameters(model)
+    return average(torch.randn(4, 32)).sum() + model(torch.randn(4, 32)).sum()
+
+
+def compiled(model: nn.Module) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # importing inductor warns of TorchScript
+        return torch.compile(model)
+
+
+PIECES: dict[str, Callable[[], Tensor]] = {
+    "lstm": lambda: recurrent(nn.LSTM(32, 64, batch_first=True)),
+    "gru": lambda: recurrent(nn.GRU(32, 64, 2, bidirectional=True)),
+    "cells": lambda: (nn.GRUCell(32, 64)(torch.randn(4, 32)) + nn.LSTMCell(32, 64)(torch.randn(4, 32))[0]).sum(),
+    "ctc": aligned,
+    "average": averaged,
+    "compiled": lambda: compiled(nn.Linear(32, 8))(torch.randn(4, 32)).sum(),
+}
+
+
+def piece(rung: str, *, name: str) -> dict[str, Any]:
+    """Forward and backward of what torch's own fake tensors stumble over."""
+    from desktop_app.memory.trace import trace_ops
+
+    def run(enter: Callable[[Phase], None]) -> None:
+        loss = PIECES[name]()
+        enter(Phase.BACKWARD)
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    return summary(trace_ops(run, card=card(), stage=open_stage(card(), rung=rung)))
 
 
 class Assorted(nn.Module):

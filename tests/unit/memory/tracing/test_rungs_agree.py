@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.memory.tracing.shim_process import ShimProcess
-from tests.unit.memory.tracing.staged import training
+from tests.unit.memory.tracing.staged import piece, training
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
@@ -34,3 +34,11 @@ def test_the_rungs_agree(shim: ShimProcess, precision: str, case: dict[str, Any]
         width = 0.06 if phase == "VALIDATION" and case["model"] == "assorted" else 0.001
         assert meta["peaks"][phase] == pytest.approx(peak, rel=width), phase
     assert meta["kernels"] == fake["kernels"]
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "cells", "ctc", "average", "compiled"])
+def test_what_fake_tensors_stumble_over_is_traced(shim: ShimProcess, name: str) -> None:
+    fake = shim.run(piece.__module__, piece.__name__, {"name": name})
+    meta = piece("meta", name=name)
+    assert fake["peaks"]["BACKWARD"] > 0
+    assert meta["peaks"]["ALL"] == pytest.approx(fake["peaks"]["ALL"], rel=0.02)
