@@ -80,7 +80,11 @@ def estimate_training(options: argparse.Namespace) -> int:
     from desktop_app.services.estimate_order import carry_out, make_order
 
     order = make_order(options)
-    estimate = carry_out(order)
+    waiting = estimate_report.Waiting(sys.stderr)
+    try:
+        estimate = carry_out(order, progress=waiting)
+    finally:
+        waiting.stop()
     if options.json:
         print(estimate_report.as_json(estimate, order))
     else:

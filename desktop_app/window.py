@@ -75,6 +75,7 @@ class Director(QObject):
         """Called when the window has been painted: sampling starts, a cut-off run is looked for."""
         self._opened_s = self._session.clock.now_s()
         self._session.open()
+        threading.Thread(target=self._session.warm_up, name="warm-up", daemon=True).start()
         if self._job is None:
             threading.Thread(target=self._session.find_resume_offer, name="offer", daemon=True).start()
 

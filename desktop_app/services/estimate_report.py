@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TextIO
+from typing import Final, TextIO
 
 from desktop_app.core.forecasts import Estimate
 from desktop_app.core.units import format_bytes
@@ -13,7 +13,9 @@ from desktop_app.services.estimate_json import as_data
 from desktop_app.services.estimate_order import EstimateOrder
 from desktop_app.services.estimate_text import Heading, Terminal, as_text, describe
 
-_SAMPLE: str = "█▏│└◂−"
+_SAMPLE: Final = "█▏▒░│└┘◂−"
+_DEFAULT_OPTIMIZER: Final = "adamw"  # of a specification; a user's own function may bring another
+_CLEAR: Final = "\r\x1b[K"
 
 
 def as_json(estimate: Estimate, order: EstimateOrder) -> str:
@@ -36,6 +38,26 @@ def terminal_of(stream: TextIO) -> Terminal:
     return Terminal(width=shutil.get_terminal_size().columns, color=color, unicode=unicode)
 
 
+class Waiting:
+    """One line on a terminal that says how far the estimate is; nothing anywhere else. ``stop`` takes it away."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream: Final = stream if stream.isatty() and os.environ.get("TERM") != "dumb" else None
+        self._say("tracing …")
+
+    def __call__(self, estimate: Estimate) -> None:
+        found = f", {len(estimate.levers)} levers so far" if estimate.levers else ""
+        self._say(f"{estimate.verdict.value.replace('_', ' ')}; looking on{found} …")
+
+    def stop(self) -> None:
+        self._say("")
+
+    def _say(self, text: str) -> None:
+        if self._stream is not None:
+            self._stream.write(_CLEAR + text)
+            self._stream.flush()
+
+
 def _heading(order: EstimateOrder) -> Heading:
     spec = order.spec
     size = spec.image_size if order.config is None else order.config.image_size
@@ -45,7 +67,7 @@ def _heading(order: EstimateOrder) -> Heading:
         f"{size} px" if size else "",
         f"{spec.sequence_length} tokens" if spec.sequence_length else "",
         spec.precision,
-        spec.optimizer,
+        "" if spec.model.startswith("python:") and spec.optimizer == _DEFAULT_OPTIMIZER else spec.optimizer,
         f"checkpointing {spec.checkpointing}" if spec.checkpointing != "none" else "",
         f"LoRA {spec.lora_rank}" if spec.lora_rank else "",
         f"{spec.sharding} over {spec.world_size} cards" if spec.world_size > 1 else "",

@@ -39,6 +39,16 @@ _ABANDONED_S: Final = 10.0
 # Linux: which process goes first when memory runs out. 0 is usual, 1000 is always: rather this one than a training.
 _OOM_SCORE: Final = "500"
 
+# What torch says where Python wants values of a tensor that has none (fake and meta tensors, torch 2.6 to 2.13).
+_NEEDS_DATA: Final = (
+    ".numpy() is not supported for tensor subclasses",
+    "Cannot copy out of meta tensor",
+    "cannot be called on meta tensors",
+    "Cannot access data pointer of Tensor that doesn't have storage",
+    "no data_ptr",
+    "not have storage",
+)
+
 _Jobs = queue.SimpleQueue[bytes]
 
 
@@ -68,7 +78,17 @@ def serve(jobs: int, answers: int, *, arguments: Sequence[str] = ()) -> None:
     """Answer the jobs that come by one descriptor through the other. Does not return: the process ends."""
     _behave()
     idle_s = next(float(text.removeprefix(IDLE)) for text in arguments if text.startswith(IDLE))
-    waiting: _Jobs = queue.SimpleQueue()
+    waiting: # What torch says where Python wants values of a tensor that has none (fake and meta tensors, torch 2.6 to 2.13).
+_NEEDS_DATA: Final = (
+    ".numpy() is not supported for tensor subclasses",
+    "Cannot copy out of meta tensor",
+    "cannot be called on meta tensors",
+    "Cannot access data pointer of Tensor that doesn't have storage",
+    "no data_ptr",
+    "not have storage",
+)
+
+_Jobs = queue.SimpleQueue()
     threading.Thread(target=_read, args=(jobs, waiting), name="jobs", daemon=True).start()
     with io.FileIO(answers, "w", closefd=False) as pipe:
         with suppress(BrokenPipeError):
@@ -204,8 +224,11 @@ def explained(error: Exception, *, model: str) -> TracerError:
         where = f"{error.filename}:{error.lineno}"
         return TracerError("syntax_error", f"{where}: {error.msg}", params={"where": where})
     where = _where(error, user_file)
-    kind = "failed" if user_file is None or not where else "bad_model"
     place = where or shown_model(model)
+    if any(words in str(error) for words in _NEEDS_DATA):
+        line = f"{place}: the model reads the values of a tensor, which a trace does not have ({one_line(error)})"
+        return TracerError("needs_data", line, params={"where": place})
+    kind = "failed" if user_file is None or not where else "bad_model"
     return TracerError(kind, f"{place}: {one_line(error)}", params={"where": place})
 
 
