@@ -78,17 +78,7 @@ def serve(jobs: int, answers: int, *, arguments: Sequence[str] = ()) -> None:
     """Answer the jobs that come by one descriptor through the other. Does not return: the process ends."""
     _behave()
     idle_s = next(float(text.removeprefix(IDLE)) for text in arguments if text.startswith(IDLE))
-    waiting: # What torch says where Python wants values of a tensor that has none (fake and meta tensors, torch 2.6 to 2.13).
-_NEEDS_DATA: Final = (
-    ".numpy() is not supported for tensor subclasses",
-    "Cannot copy out of meta tensor",
-    "cannot be called on meta tensors",
-    "Cannot access data pointer of Tensor that doesn't have storage",
-    "no data_ptr",
-    "not have storage",
-)
-
-_Jobs = queue.SimpleQueue()
+    waiting: _Jobs = queue.SimpleQueue()
     threading.Thread(target=_read, args=(jobs, waiting), name="jobs", daemon=True).start()
     with io.FileIO(answers, "w", closefd=False) as pipe:
         with suppress(BrokenPipeError):
