@@ -51,8 +51,10 @@ class ConstructionMode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         kwargs = kwargs or {}
-        if name in _CHANGES_VALUES and args and _has_no_values(args[0], real=self._real):
-            return args[0]
+        if name in _CHANGES_VALUES:
+            changed = args[0] if args else kwargs.get("tensor")  # torch.nn.init names its argument
+            if _has_no_values(changed, real=self._real):
+                return changed
         if name in _MOVES and args and isinstance(args[0], torch.Tensor):
             return _stay(func, name, args, kwargs)
         if (name in _WITHOUT_VALUES or func in _FACTORIES) and not _is_given(kwargs):

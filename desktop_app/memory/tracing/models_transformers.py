@@ -15,6 +15,7 @@ from torch import nn
 
 from desktop_app.memory.trace_errors import TracerError
 from desktop_app.memory.tracing.models_construction import construct, import_library
+from desktop_app.memory.tracing.models_grouped import teach_grouped_products
 from desktop_app.memory.tracing.models_transformers_shapes import CHECKPOINTS, Checkpoint, checkpoint_named
 from desktop_app.memory.tracing.models_transformers_tasks import (
     BASE,
@@ -41,6 +42,7 @@ def transformers_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> Traini
     (``BertForMaskedLM``). ``spec.arguments`` change the configuration; ``task``, ``target_length`` and
     ``attn_implementation`` are for us. Raises ``TracerError``: ``not_installed``, ``unknown_model``, ``bad_spec``.
     """
+    teach_grouped_products()
     with _offline():
         transformers = import_library("transformers")
         config, wanted = _configuration(transformers, name)

@@ -197,7 +197,9 @@ CHECKPOINTS: Final[dict[str, Checkpoint]] = {
     "vit-base-patch16-224": Checkpoint("vit", _bert(768, 12)),
     "vit-large-patch16-224": Checkpoint("vit", _bert(1024, 24)),
     "deit-base-patch16-224": Checkpoint("deit", _bert(768, 12)),
-    "beit-base-patch16-224": Checkpoint("beit", _bert(768, 12)),
+    "beit-base-patch16-224": Checkpoint(
+        "beit", _bert(768, 12, use_relative_position_bias=True, layer_scale_init_value=0.1)
+    ),
     "swin-tiny-patch4-window7-224": Checkpoint("swin", {"embed_dim": 96, "depths": [2, 2, 6, 2]}),
     "swin-base-patch4-window7-224": Checkpoint(
         "swin", {"embed_dim": 128, "depths": [2, 2, 18, 2], "num_heads": [4, 8, 16, 32]}

@@ -93,11 +93,11 @@ TASKS: Final[Mapping[str, Task]] = {
     "seq2seq": Task("SEQ_TO_SEQ_CAUSAL_LM", lambda sizes: [*_tokens(sizes), *_label(sizes.target_length)]),
     "masked_lm": Task("MASKED_LM", lambda sizes: [*_tokens(sizes), *_label(sizes.length)]),
     "causal_lm": Task("CAUSAL_LM", lambda sizes: [*_tokens(sizes), *_label(sizes.length)]),
-    "image_classification": Task("IMAGE_CLASSIFICATION", lambda sizes: [*_images(sizes), *_label()], classes=1000),
-    "audio_classification": Task("AUDIO_CLASSIFICATION", lambda sizes: [*_sound(sizes), *_label()], classes=2),
     "image_and_text": Task(
         "ZERO_SHOT_IMAGE_CLASSIFICATION", lambda sizes: [*_tokens(sizes), *_images(sizes)], extra={"return_loss": True}
     ),
+    "image_classification": Task("IMAGE_CLASSIFICATION", lambda sizes: [*_images(sizes), *_label()], classes=1000),
+    "audio_classification": Task("AUDIO_CLASSIFICATION", lambda sizes: [*_sound(sizes), *_label()], classes=2),
     "segmentation": Task(
         "SEMANTIC_SEGMENTATION", lambda sizes: [*_images(sizes), *_label(sizes.height, sizes.width)], classes=150
     ),
