@@ -195,7 +195,9 @@ def _ask_for_full(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dt
 
 
 def _cast_all(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype) -> _Arguments:
-    return tuple(_cast(arg, dtype) for arg in args), {name: _cast(arg, dtype) for name, arg in kwargs.items()}
+    """From the last to the first, as compilers evaluate the arguments of ``cached_cast``: copies come in that order."""
+    kept = {name: _cast(arg, dtype) for name, arg in reversed(kwargs.items())}
+    return tuple([_cast(arg, dtype) for arg in reversed(args)][::-1]), kept
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:

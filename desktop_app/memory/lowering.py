@@ -17,6 +17,7 @@ import torch
 from desktop_app.memory import (
     kernels_attention,
     kernels_convolution,
+    kernels_dropout,
     kernels_norm,
     kernels_reduce,
     kernels_sort,
@@ -33,6 +34,7 @@ PLANNERS: Final[dict[str, Planner]] = {
     **kernels_sort.PLANNERS,
     **kernels_attention.PLANNERS,
     **kernels_convolution.PLANNERS,
+    **kernels_dropout.PLANNERS,
     **kernels_norm.PLANNERS,
 }
 
