@@ -21,6 +21,11 @@ README = (
     ("dashboard-light", "leak", LEAK_SECONDS, ("--theme", "light", "--size", "1440x900")),
     ("dashboard-zh", "leak", LEAK_SECONDS, ("--theme", "dark", "--size", "1440x900", "--lang", "zh_CN")),
 )
+MEMORY = (
+    ("memory-dark", ("dark", "en", "1440x900")),
+    ("memory-light", ("light", "en", "1440x900")),
+    ("memory-zh", ("dark", "zh_CN", "1440x900")),
+)
 SECONDS = {"cats-dogs": "30", "leak": "60", "first-step": "30", "too-big": "30"}
 
 
@@ -55,6 +60,10 @@ def main() -> int:
                 f"{target.name}: exit code {done.returncode}, {target.stat().st_size if target.exists() else 0} bytes"
             )
             if not target.exists():
+                return 1
+        for name, options in MEMORY:
+            command = [sys.executable, ROOT / "packaging" / "memory_screenshot.py", *options, folder / f"{name}.png"]
+            if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
                 return 1
     return 0
 

@@ -157,8 +157,8 @@ DARK: Final = Theme(
     tank_activations="#86CAF3",
     tank_workspace="#B9E4FB",
     tank_idle="#263140",
-    block_temporaries="#A98BD6",
-    block_inputs="#3FA796",
+    block_temporaries="#C48BB4",
+    block_inputs="#8DB36B",
 )
 LIGHT: Final = Theme(
     name="light",
@@ -200,8 +200,8 @@ LIGHT: Final = Theme(
     tank_activations="#7DB6E4",
     tank_workspace="#A9CFEE",
     tank_idle="#DEE5EC",
-    block_temporaries="#8A6BBF",
-    block_inputs="#2F8F7F",
+    block_temporaries="#9C5C8E",
+    block_inputs="#5C8A3A",
 )
 HIGH_CONTRAST_DARK: Final = dataclasses.replace(
     DARK,

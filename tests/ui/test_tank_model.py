@@ -11,7 +11,7 @@ from desktop_app.core.steps import Category, MemoryStats, RunState
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.core.units import GIB, MIB
 from desktop_app.services.facade import EstimateState, EstimateStatus
-from desktop_app.ui.tank_model import Segment, TankSource, TankState, tank_state
+from desktop_app.ui.tank_model import _LAYERS, Segment, TankSource, TankState, tank_state
 from desktop_app.ui.tank_reader import MEASURED_STEPS, TankReader, lost_reason, selected_card
 from tests.ui import fake_data, fake_forecasts
 from tests.ui.fake_data import FakeState
@@ -229,3 +229,17 @@ def test_lost_reason() -> None:
     well = FakeWorkspace(FakeState.NOTHING)
     assert lost_reason(well, selected_card(well)) is None
     assert lost_reason(FakeWorkspace(FakeState.NO_DRIVER), None) is Reason.NO_DRIVER
+
+
+def test_every_category_is_in_one_layer_of_the_water() -> None:
+    """Also those that only a trace tells apart: what the tank shows adds up to what is live."""
+    layers = [category for categories in _LAYERS.values() for category in categories]
+    assert sorted(layers) == sorted(Category)
+    sizes = {category: 2**place * MIB for place, category in enumerate(Category)}
+    estimate = dataclasses.replace(fake_forecasts.ready_estimate(), categories=sizes)
+    status = EstimateStatus(EstimateState.READY, estimate)
+    shown = tank_state(
+        card=CARD, readings={}, run=RunState.IDLE, memory=None, estimate=status, said=status, forecast=None
+    )
+    outside = estimate.context_bytes + estimate.others_bytes + estimate.idle_bytes
+    assert shown.filled_bytes == sum(sizes.values()) + outside

@@ -15,8 +15,10 @@ from PySide6.QtGui import QColor, QFont, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
+from desktop_app.core.steps import Category
 from desktop_app.ui import icons, theme
 from desktop_app.ui.icons import IconName
+from desktop_app.ui.memory.colors import TOKENS
 from desktop_app.ui.theme import DARK, LIGHT, FontRole, Theme, ThemeMode
 
 ALL_THEMES = (DARK, LIGHT, theme.HIGH_CONTRAST_DARK, theme.HIGH_CONTRAST_LIGHT)
@@ -154,6 +156,16 @@ def test_colours_in_one_place_can_be_told_apart(look: Theme, names: tuple[str, .
 def test_neighbours_in_the_tank_can_be_told_apart(look: Theme, deficiency: str) -> None:
     for one, other in itertools.pairwise(TANK):
         assert difference(token(look, one), token(look, other), deficiency) >= 1.0, (one, other)
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+@pytest.mark.parametrize("look", [DARK, LIGHT], ids=lambda look: look.name)
+@pytest.mark.parametrize("kind", list(Category))
+def test_kinds_of_blocks_can_be_told_apart(look: Theme, kind: Category, deficiency: str) -> None:
+    """Any two may lie side by side in the timeline."""
+    for other in Category:
+        if other is not kind:
+            assert difference(token(look, TOKENS[kind]), token(look, TOKENS[other]), deficiency) >= 1.0, other
 
 
 @pytest.mark.parametrize("look", ALL_THEMES, ids=lambda look: look.name)

@@ -73,7 +73,7 @@ class CanvasPainter:
         strip = PHASE_STRIP * self._types.line
         for span, rect in self._scene.shown_phases():
             name = texts.phase_name(span.phase)
-            place = QRectF(rect.left() + 4, rect.top() - strip, rect.width() - 8, strip)
+            place = QRectF(rect.left() + 1, rect.top() - strip, rect.width() - 2, strip)
             if place.width() >= 2 * self._types.line:
                 write(self._painter, place, name, self._types.tick, color(self._theme.muted), align=CENTRE)
 
@@ -95,6 +95,8 @@ class CanvasPainter:
             y = round(scene.y(tick * unit)) + 0.5
             self._painter.setPen(self._pen(color(self._theme.grid)))
             self._painter.drawLine(QLineF(scene.plot.left(), y, scene.plot.right(), y))
+            if y - scene.plot.top() < 0.5 * line:
+                continue  # the unit stands there
             rect = QRectF(0, y - line, scene.plot.left() - 0.6 * line, 2 * line)
             write(self._painter, rect, figure(tick), self._types.tick, color(self._theme.faint), align=RIGHT)
         corner = QRectF(0, scene.plot.top() - PHASE_STRIP * line, scene.plot.left() - 0.6 * line, PHASE_STRIP * line)
