@@ -19,8 +19,7 @@ from desktop_app.memory.estimate_steady import steady
 from desktop_app.memory.estimate_table import EventTable
 from desktop_app.memory.trace_data import Trace, TraceEvent
 
-# What grows with the batch, for a guess from a single trace. Cast weights are among the activations: it grows a
-# little too fast, and the guess is a little too small.
+# What grows with the batch, for a guess from a single trace.
 _GROWING: Final = frozenset({Category.ACTIVATIONS, Category.INPUTS})
 
 
@@ -53,10 +52,12 @@ class TraceFamily:
     def alone(cls, trace: Trace) -> TraceFamily:
         """A guess from one steady trace: activations and inputs grow with the batch, nothing else does."""
         double = 2 * trace.batch_size
+        weights = {event.size_bytes for event in trace.events if event.category is Category.PARAMETERS}
+        fixed = weights | {size // 2 for size in weights}  # cast by autocast, and the gradients of such casts
         rows: list[Row] = []
         for event in trace.events:
             call = trace.convolutions[event.convolution] if event.convolution >= 0 and event.key > 0 else None
-            grows = event.category in _GROWING or call is not None
+            grows = call is not None or (event.category in _GROWING and event.size_bytes not in fixed)
             calls = None if call is None else (call, call._replace(batch=2 * call.batch))
             rows.append(Row(event, event.size_bytes, event.size_bytes * (2 if grows else 1), calls))
         return cls._of(rows, trace.batch_size, double)
