@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from desktop_app.core.units import GIB, KIB, format_bytes
-from desktop_app.memory.trace_errors import TracerError
+from desktop_app.memory.trace_errors import TracerError, UntraceableError
 from desktop_app.memory.tracer_child import TracerChild
 from desktop_app.memory.training_spec import shown_model
 
 _MEMORY_SHARE: Final = 0.8  # of what is available: the rest is for everyone else
 _MEMORY_FLOOR_BYTES: Final = 1 * GIB
+_EXTRAS: Final = ("timm", "transformers")  # pyproject.toml, optional dependencies
 _FROM_OUTSIDE: Final = ("SIGKILL", "SIGTERM", "SIGHUP")
 
 
@@ -41,6 +42,15 @@ def silent(python: Path, limit_s: float, *, has_spoken: bool) -> TracerError:
     if has_spoken:
         return TracerError("time_limit", f"{python} did not import torch within {limit_s:g} s.", params=params)
     return TracerError("not_python", f"{python} is no Python 3: it said nothing for {limit_s:g} s.", params=params)
+
+
+def advised(error: TracerError | UntraceableError) -> TracerError | UntraceableError:
+    """An error of our own interpreter: what it lacks is an extra of ours."""
+    package = error.params.get("package") if isinstance(error, TracerError) and error.kind == "not_installed" else None
+    if package not in _EXTRAS or "pip install" not in str(error):
+        return error
+    line = f"{package} is not installed: pip install 'floodmark[{package}]', or give by --python a Python that has it."
+    return TracerError("not_installed", line, params={"package": package, "own_extra": True})
 
 
 def cancelled() -> TracerError:

@@ -141,7 +141,8 @@ class TracerProcess:
                 if is_last:
                     raise TracerError("crashed", "The interpreter that traces ends before it begins.") from None
         if "error" in answer:
-            raise wire.error_from_json(answer["error"])
+            error = wire.error_from_json(answer["error"])
+            raise error if self.python is not None else ends.advised(error)
         return wire.trace_from_json(answer["trace"])
 
     def _living_child(self) -> TracerChild:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,7 @@ _SHARED_FIELDS: Final[Mapping[str, str]] = {
     "sharding": "sharding",
     "cards": "world_size",
 }
+PYTHON_VARIABLE: Final = "FLOODMARK_PYTHON"
 _KINDS: Final = ("timm:", "transformers:", "python:")
 
 
@@ -99,7 +101,7 @@ def make_order(options: argparse.Namespace) -> EstimateOrder:
         with_levers=not options.no_levers,
         time_limit_s=options.time_limit,
         rung=options.rung,
-        python=options.python,
+        python=options.python or (_setting() if config is None else None),
         context_bytes=context_bytes,
         is_simulated=is_simulated,
         config=config,
@@ -129,6 +131,11 @@ def carry_out(order: EstimateOrder, *, progress: Progress | None = None) -> Esti
         return estimate_run(
             order.config, card, info=order.info, changes=order.changes, with_levers=order.with_levers, **options
         )
+
+
+def _setting() -> Path | None:
+    """The user's own Python for models that are not ours, where ``--python`` does not say another."""
+    return Path(text) if (text := os.environ.get(PYTHON_VARIABLE)) else None
 
 
 def _config(options: argparse.Namespace) -> RunConfig | None:

@@ -15,6 +15,9 @@ import pytest
 from desktop_app import cli
 from desktop_app.core.errors import ExitCode
 from desktop_app.core.units import GIB
+from desktop_app.memory.trace_errors import TracerError
+from desktop_app.memory.tracer_ends import advised
+from desktop_app.services.estimate_order import PYTHON_VARIABLE
 
 CARD = ("--gpu", "RTX 3090")
 MODEL = """
@@ -140,6 +143,23 @@ def test_bad_options_are_usage_errors(arguments: tuple[str, str], capsys: pytest
         cli.run(["estimate", "--model", "timm:resnet50", *CARD, *arguments])
     assert caught.value.code == ExitCode.USAGE
     assert arguments[0] in capsys.readouterr().err
+
+
+def test_the_users_python_can_be_set_for_good(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(PYTHON_VARIABLE, "/set/for/good")
+    code, line = refused(capsys, "--model", "timm:resnet50", *CARD)
+    assert (code, "/set/for/good" in line) == (ExitCode.USAGE, True)
+    code, line = refused(capsys, "--model", "timm:resnet50", *CARD, "--python", "/another")
+    assert "/another" in line
+
+
+def test_what_our_own_python_lacks_is_an_extra() -> None:
+    lacking = TracerError("not_installed", "timm is not installed in /x: pip install timm", params={"package": "timm"})
+    assert "pip install 'floodmark[timm]'" in str(advised(lacking))
+    other = TracerError("not_installed", "mine is not installed in /x: pip install mine", params={"package": "mine"})
+    assert advised(other) is other
 
 
 def test_a_function_that_is_not_there(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
