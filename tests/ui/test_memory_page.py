@@ -90,6 +90,15 @@ def test_tank_leads_to_the_memory_page_and_escape_back(make_window: MakeWindow, 
     assert window.centre.shows_memory
 
 
+def test_page_asks_for_an_estimate_where_there_is_none(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.NOTHING)
+    page_of(make_window(workspace))
+    assert len(workspace.called("request_estimate")) == 1
+    workspace = FakeWorkspace(FakeState.TOO_BIG)
+    page_of(make_window(workspace))
+    assert not workspace.called("request_estimate")
+
+
 @pytest.mark.parametrize("width", [1440, 1024])
 def test_commands_lead_to_every_part(make_window: MakeWindow, width: int) -> None:
     window = make_window(FakeWorkspace(FakeState.TOO_BIG), width=width, height=900 if width > 1200 else 640)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QTabBar, QToolButton, QVBoxLayout, QWidget
 
@@ -17,7 +17,7 @@ from desktop_app.ui.actions import tooltip
 from desktop_app.ui.answers import answer_of
 from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.icons import IconName
-from desktop_app.ui.labels import Divider, Label
+from desktop_app.ui.labels import Divider, Label, type_scale
 from desktop_app.ui.memory.answer_panel import AnswerPanel
 from desktop_app.ui.memory.block_page import BlockPage
 from desktop_app.ui.memory.module_page import ModulePage
@@ -29,6 +29,7 @@ from desktop_app.ui.texts import memory as texts
 from desktop_app.ui.theme import FontRole, Theme
 
 _SPACING: Final = 8
+_ICON: Final = 16
 
 
 class MemoryPage(QWidget):
@@ -154,6 +155,7 @@ class MemoryPage(QWidget):
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         self._back.setIcon(icons.icon(IconName.CLOSE, theme))
+        self._back.setIconSize(QSize(1, 1) * round(_ICON * type_scale()))
         self._back.setProperty("kind", "quiet")
         for piece in (self.answer, self.step, self.modules, self.blocks):
             piece.set_theme(theme)
