@@ -123,6 +123,7 @@ class FakeCudaStage:
                     types.append(FakeTensor)
                     stack.callback(types.remove, FakeTensor)
             patch(stack, FakeTensor, "__deepcopy__", _copy_deeply)
+            patch(stack, nn.RNNBase, "flatten_parameters", lambda *_: None)  # looks at addresses
             stack.enter_context(torch.compiler.set_stance("force_eager"))  # what is compiled is traced as it is written
             _choosers.append(self._chooser)
             stack.callback(_choosers.pop)
