@@ -165,7 +165,7 @@ def test_a_mutated_pickle_is_read_or_refused_but_never_worse(tmp_path: Path) -> 
     choose = random.Random(7)
     path = tmp_path / "s.pickle"
     messages: list[str] = []
-    for _ in range(1500):
+    for _ in range(800):
         data = bytearray(original)
         for _ in range(choose.choice([1, 1, 2, 8])):
             place = choose.randrange(len(data))
@@ -180,7 +180,7 @@ def test_a_mutated_pickle_is_read_or_refused_but_never_worse(tmp_path: Path) -> 
             read_plain_pickle(written(path, bytes(data)))
         except SnapshotError as error:
             messages.append(error.message)
-    assert len(messages) > 300
+    assert len(messages) > 150
     assert not [message for message in messages if "\n" in message]
 
 
