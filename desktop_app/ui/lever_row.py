@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
@@ -34,6 +34,7 @@ class LeverButton(QPushButton):
         self._outcome = texts.outcome(lever, estimate)
         self._token = _TOKENS[texts.verdict(lever, estimate)]
         self._applies = bool(lever.changes)
+        self._types = Typeset(self.font())
         self.setText(texts.name(lever, config))
         self.setAccessibleName(f"{self.text()}, {self._saved}, {self._outcome}")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -46,6 +47,11 @@ class LeverButton(QPushButton):
         locked = locked and self._applies
         self.setEnabled(not locked)
         self.setToolTip(texts.locked() if locked else self._tip)
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() is QEvent.Type.FontChange:
+            self._types = Typeset(self.font())
+        super().changeEvent(event)
 
     def sizeHint(self) -> QSize:
         return QSize(200, round(2.3 * self.fontMetrics().height()) + 14 + _BAR_HEIGHT)
@@ -74,7 +80,7 @@ class LeverButton(QPushButton):
         painter.drawRoundedRect(bar, _BAR_HEIGHT / 2, _BAR_HEIGHT / 2)
 
     def _paint_words(self, painter: QPainter) -> None:
-        theme, types = self._theme, Typeset(self.font())
+        theme, types = self._theme, self._types
         inner = QRectF(self.rect()).adjusted(_SIDE, 5, -_SIDE, -_BAR_HEIGHT - 3)
         upper = QRectF(inner.left(), inner.top(), inner.width(), inner.height() / 2)
         lower = upper.translated(0, inner.height() / 2)

@@ -199,7 +199,6 @@ class MainWindow(QMainWindow):
 
     def _on_turned(self, memory: bool) -> None:  # noqa: FBT001 - a slot
         self.actions_.check("view.memory" if memory else "view.curves", True)
-        self._show_appearance()  # a page made just now has the font of its first day
         if memory and self._workspace.estimate.get().state is EstimateState.NONE:
             self.side_panel.run.request_estimate()
 

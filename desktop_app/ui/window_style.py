@@ -26,7 +26,7 @@ _RULES: Final = Template("""
 #menuButton { padding: 6px; }
 
 #sideTabs::tab { padding: 7px 9px; }
-#sideTabs QToolButton { background: $surface; border: 1px solid $line; padding: 0; }
+#sideTabs QToolButton, #memoryTabs QToolButton { background: $surface; border: 1px solid $line; padding: 0; }
 
 #moreSettings { padding-left: 0; text-align: left; }
 #runForm QLineEdit:disabled, #runForm QComboBox:disabled, #runForm QCheckBox:disabled { color: $text; }

@@ -7,7 +7,16 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QTabBar, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QScrollArea,
+    QStackedWidget,
+    QTabBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from desktop_app.core.estimates import Timeline
 from desktop_app.core.forecasts import Estimate, Verdict
@@ -50,6 +59,7 @@ class MemoryPage(QWidget):
         self._parts = QTabBar()  # of a small window
         self._tables = QTabBar()  # of the lower card
         self._answer_card = QFrame()
+        self._answer_scroll = QScrollArea()  # of a small window
         self._table_card = QFrame()
         self._table_stack = QStackedWidget()
         self.answer = AnswerPanel(theme)
@@ -78,9 +88,14 @@ class MemoryPage(QWidget):
                 bar.addTab("")
         for card in (self._answer_card, self._table_card):
             card.setProperty("panel", True)
+        self.answer.setObjectName("panelContent")
+        self._answer_scroll.setWidgetResizable(True)
+        self._answer_scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._answer_scroll.hide()
         answer = QVBoxLayout(self._answer_card)
-        answer.setContentsMargins(0, 0, 0, 0)
+        answer.setContentsMargins(1, 1, 1, 1)
         answer.addWidget(self.answer)
+        answer.addWidget(self._answer_scroll)
         tables = QVBoxLayout(self._table_card)
         tables.setContentsMargins(1, 2, 1, 1)
         tables.setSpacing(0)
@@ -133,9 +148,24 @@ class MemoryPage(QWidget):
 
     def set_compact(self, *, compact: bool) -> None:
         """In a small window one part at a time."""
-        self._compact = compact
+        if compact != self._compact:
+            self._compact = compact
+            self._move_answer(scrolled=compact)
         self.answer.set_stacked(stacked=compact)
         self._arrange()
+
+    def _move_answer(self, *, scrolled: bool) -> None:
+        """Where it may be higher than its place, it scrolls; elsewhere the picture below gives way."""
+        self._answer_scroll.setVisible(scrolled)
+        layout = self._answer_card.layout()
+        assert layout is not None
+        if scrolled:
+            layout.removeWidget(self.answer)
+            self._answer_scroll.setWidget(self.answer)
+        else:
+            self._answer_scroll.takeWidget()
+            layout.addWidget(self.answer)
+        self.answer.show()
 
     def retranslate(self) -> None:
         self._title.setText(texts.title())
@@ -146,6 +176,7 @@ class MemoryPage(QWidget):
         self._tables.setTabText(0, self.tr("Modules"))
         self._tables.setTabText(1, self.tr("Largest blocks"))
         self._tables.setAccessibleName(self.tr("Tables"))
+        self._answer_scroll.setAccessibleName(texts.peak_heading())
         self._back.setAccessibleName(BY_ID["view.curves"].title)
         self._back.setToolTip(tooltip("view.curves"))
         for piece in (self.answer, self.step, self.modules, self.blocks):
