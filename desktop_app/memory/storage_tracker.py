@@ -32,7 +32,7 @@ from desktop_app.memory.kernels_plan import Give, Keep, Make, Plan, Take
 from desktop_app.memory.lowering import CUBLAS_OP, Kind, Lowering, OpRule, kept_outputs, learn_rule
 from desktop_app.memory.module_owners import ModuleOwners
 from desktop_app.memory.storage_resizing import unwatch_resizing, watch_resizing
-from desktop_app.memory.tensor_sources import moved_tensors, state_of, state_size, state_tensors, tensors_in
+from desktop_app.memory.tensor_sources import moved_tensors, state_of, state_size, state_tensors, storage_of, tensors_in
 
 # A storage's owner when an op made it, by the phase it was made in; gradients and optimizer state are told apart later.
 _PHASE_CATEGORY: Final = {
@@ -165,7 +165,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.settle_frees()
         if tensor.device.type != self._device_type:
             return False
-        storage = tensor.untyped_storage()
+        storage = storage_of(tensor)
         if storage._cdata in self._refs or not storage.nbytes():  # noqa: SLF001
             return False
         self._allocate(self._new_ref(storage, storage.nbytes(), category, op, module))
@@ -196,7 +196,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._name(tensor, owners.of(parameter))
 
     def _name(self, tensor: torch.Tensor, module: str) -> None:
-        ref = self._refs.get(tensor.untyped_storage()._cdata)  # noqa: SLF001
+        ref = self._refs.get(storage_of(tensor)._cdata)  # noqa: SLF001
         if ref is not None:
             ref.module = module
 
@@ -464,7 +464,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _move(self, tensor: torch.Tensor, category: Category, parameter: torch.Tensor) -> None:
         """A gradient or a piece of state is recognised: it belongs where its parameter does."""
-        ref = self._refs.get(tensor.untyped_storage()._cdata)  # noqa: SLF001
+        ref = self._refs.get(storage_of(tensor)._cdata)  # noqa: SLF001
         if ref is None or (ref.category is category and self._modules is None):
             return
         ref.category = category

@@ -22,6 +22,12 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
         yield from tensors_in(tuple(getattr(value, field.name) for field in dataclasses.fields(value)))
 
 
+def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
+    """Where a tensor lies; of one that is shared out among cards (``DTensor``) the part on this one."""
+    storage: torch.UntypedStorage = getattr(tensor, "_local_tensor", tensor).untyped_storage()
+    return storage
+
+
 def moved_tensors(model: torch.nn.Module) -> Iterator[torch.Tensor]:
     """Parameters and buffers in the order in which ``model.to(device)`` moves them."""
     for child in model.children():

@@ -6,6 +6,7 @@ out on a machine without CUDA is the stage's business (``memory.tracing``); here
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import time
@@ -24,6 +25,7 @@ from desktop_app.memory.tensor_sources import tensors_in
 from desktop_app.memory.trace_data import ModuleFacts, Trace, TraceEvent
 from desktop_app.memory.trace_errors import UntraceableError
 from desktop_app.memory.trace_recorder import TraceRecorder
+from desktop_app.memory.tracing.recurrent import cudnn_recurrent
 from desktop_app.memory.tracing.shim import shim_state
 from desktop_app.memory.tracing.stage import META, Stage, open_stage
 from desktop_app.memory.tracing.stage_answers import autocast_dtype
@@ -72,6 +74,11 @@ class TraceTarget(Protocol):
         """A fresh subject; called where models are built without values."""
 
 
+@functools.cache
+def _is_wrapper(kind: type) -> bool:
+    return hasattr(kind, "__tensor_flatten__")
+
+
 class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
     """Makes up what needs data, and spares in-place ops their work: nothing comes of it.
 
@@ -86,6 +93,8 @@ class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _DEVICE_OF:  # fake tensors ask four times per op
             return args[0].fake_device
+        if any(map(_is_wrapper, types)):
+            return NotImplemented  # a sharded tensor first says what is done to its part on this card
         self._owner = threading.get_ident()
         return super().__torch_dispatch__(func, types, args, kwargs)
 
@@ -138,7 +147,7 @@ class _Run:
 
     def go(self) -> tuple[TraceEvent, ...]:
         subject = self._subject
-        with self._stage.running(precision=subject.precision):
+        with self._stage.running(precision=subject.precision), cudnn_recurrent(self._stage.device.type):
             self._enter(Phase.BUILD)
             self._scaler = torch.amp.GradScaler("cuda", enabled=subject.precision == "fp16")
             self._tracker.track_model(subject.model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,7 @@ from desktop_app.memory.tracing.stage import META, Stage
 from desktop_app.memory.tracing.transforms_checkpointing import repeated_blocks
 from desktop_app.memory.training_spec import TrainingSpec
 
+_DERIVE: Final = "_propagate_tensor_meta_non_cached"
 _DTYPES: Final = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -85,6 +87,7 @@ def _fully_shard(model: nn.Module, spec: TrainingSpec, stage: Stage) -> Sharding
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     except ImportError as error:
         raise TracerError("bad_spec", f"Full sharding (zero3) needs another torch than {torch.__version__}.") from error
+    _derive_shapes_unseen()
     _open_group(spec.world_size)
     mesh = init_device_mesh(stage.device.type, (spec.world_size,))
     dtype = _DTYPES.get(spec.precision)
@@ -99,6 +102,27 @@ def _fully_shard(model: nn.Module, spec: TrainingSpec, stage: Stage) -> Sharding
         fully_shard(model, **options)
     precision = "fp32" if dtype is not None else spec.precision
     return Sharding(parameters=list(trainable(model)), precision=precision, notes=notes)
+
+
+def _derive_shapes_unseen() -> None:
+    """Keep from the trace what DTensor runs on whole fake tensors to learn a shape: no card sees it. Once per process.
+
+    Source: torch/distributed/tensor/_sharding_prop.py, ``_propagate_tensor_meta_non_cached`` ("not part of the real
+    (local) computation").
+    """
+    from torch.distributed.tensor._sharding_prop import ShardingPropagator
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    derive = getattr(ShardingPropagator, _DERIVE, None)
+    if derive is None or hasattr(derive, "__wrapped__"):
+        return
+
+    @functools.wraps(derive)
+    def unseen(*args: Any, **kwargs: Any) -> Any:
+        with _disable_current_modes():
+            return derive(*args, **kwargs)
+
+    setattr(ShardingPropagator, _DERIVE, unseen)
 
 
 def _open_group(cards: int) -> None:
