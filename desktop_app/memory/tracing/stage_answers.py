@@ -143,6 +143,7 @@ def _cuda_answers(card: CardSpec | None) -> dict[str, Any]:
         "get_rng_state_all": lambda: [_rng_state()],
         "initial_seed": _always(0),
         "memory_stats": _always({}),
+        "is_current_stream_capturing": _always(value=False),
         "can_device_access_peer": _always(value=False),
         "_exchange_device": _always(0),
         "_maybe_exchange_device": _always(0),
