@@ -1,7 +1,7 @@
 """What CUDA would allocate for an op that ran on the CPU or on meta tensors: one set of rules for both.
 
 An op's own outputs are the same everywhere but for what is listed here and in the ``kernels_*`` modules; workspaces
-and staging buffers appear in no tensor at all. Not written out: recurrent cells, ``ctc_loss``, and the copies of
+and staging buffers appear in no tensor at all. Not written out: ``ctc_loss``, and the copies of
 operands inside ``bmm``.
 """
 

@@ -1,4 +1,4 @@
-"""Every tensor has a maker: the module in whose forward it came, or whose forward the running node of backward is from."""
+"""Every tensor has a maker: the module whose forward made it, or made the node of backward that runs."""
 
 from __future__ import annotations
 

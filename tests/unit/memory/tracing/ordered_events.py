@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import torch
+from torch import nn
+
 from desktop_app.memory.trace import TraceSubject, trace
 from desktop_app.memory.tracing.stage import open_stage
 from tests.unit.memory.kernel_calls import A100
 from tests.unit.memory.trainings import Residual, TokenModel, Training, adamw, cnn, sgd_momentum
 
+
+class Recurrent(nn.Module):
+    """Rows of an image are the steps of two bidirectional layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells = nn.LSTM(16, 24, num_layers=2, bidirectional=True, batch_first=True, dropout=0.1)
+        self.head = nn.Linear(48, 3)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.head(self.cells(images[:, 0])[0].mean(1))
+        return out
+
+
 TRAININGS = {
+    "recurrent": Training(Recurrent, adamw),
+    "recurrent, bf16": Training(Recurrent, adamw, precision="bf16"),
     "transformer": Training(TokenModel, adamw, grad_clip=1.0),
     "transformer, bf16, accumulated": Training(TokenModel, adamw, precision="bf16", accumulation=2),
     "convolutions": Training(cnn, adamw),
