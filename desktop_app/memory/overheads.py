@@ -72,9 +72,9 @@ _FIRST_LAZY: Final = (11, 7)  # CUDA; torch sets CUDA_MODULE_LOADING=LAZY where 
 # 2 to 32 channels by card and links, in MiB. Read off NCCL's documentation, not measured.
 _NCCL_SHARES: Final = ((0.0, 60.0), (0.25, 150.0), (0.5, 300.0), (0.75, 500.0), (0.95, 900.0), (1.0, 1200.0))
 
-CUDNN_SCALES: Final = ((0.0, 0.2), (1.0, 0.53), (3.0, 0.27))  # (factor on the median rule, probability)
+CUDNN_SCALES: Final = ((0.0, 0.27), (1.0, 0.53), (3.0, 0.2))  # (factor on the median rule, probability)
 # With cudnn.benchmark the fastest algorithm is taken whatever it needs, so that none is rarer.
-_BENCHMARK_SCALES: Final = ((0.0, 0.12), (1.0, 0.53), (3.0, 0.35))
+_BENCHMARK_SCALES: Final = ((0.0, 0.17), (1.0, 0.53), (3.0, 0.3))
 
 
 @dataclass(frozen=True, slots=True)
