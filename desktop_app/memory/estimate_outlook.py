@@ -82,13 +82,13 @@ def workspace_sizes(table: EventTable, workspaces: Workspaces) -> Int64Array:
 
 @dataclass(slots=True, eq=False)
 class _Scenario:
-    """One choice of workspaces. The limits from ``enough`` on suffice, those before ``short`` do not."""
+    """One choice of workspaces. Of the ascending limits those before ``short`` are known not to do, those from
+    ``enough`` on to do."""
 
     probability: float
     sizes_bytes: Int64Array
-    curves: Curves
-    short: int = 0
-    enough: int = 0
+    short: int
+    enough: int
 
     @property
     def open_share(self) -> float:
@@ -112,31 +112,37 @@ class Outlook:
         self._settings: Final = settings
         self._factors: Final = np.array(unknowns.factors())
         self._limits: Final = self._room_left()
-        self._scenarios: Final = self._play()
-        self._middle: Final = _median_scenario(self._scenarios)
+        self._scenarios: Final = self._distinct()
 
     @cached_property
     def middle(self) -> Curves:
         """With the median of everything: what a simulated card shows. Within the room, where that is enough."""
-        curves = self._middle.curves
+        curves = self._curves[self._middle]
         limit_bytes = self.room_bytes - self.unknowns.context_bytes
         if curves.reserved_peak_bytes <= limit_bytes:
             return curves
-        within = self._replay(self._middle, limit_bytes)
+        within = self._replay(self._scenarios[self._middle], limit_bytes)
         return curves if within.out_of_memory else within
 
     @property
     def middle_sizes(self) -> Int64Array:
-        return self._middle.sizes_bytes
+        return self._scenarios[self._middle].sizes_bytes
 
     @cached_property
     def gives_back(self) -> bool:
         """Whether the median training runs only because its allocator gives cached memory back: it will be slower."""
-        return self.middle is not self._middle.curves
+        return self.middle is not self._curves[self._middle]
 
     def fits(self, *, risk: float) -> bool:
-        """Whether the training runs with at least this certainty; replays no more than the answer takes."""
+        """Whether the training runs with at least this certainty; replays no more than the answer takes.
+
+        Mostly all scenarios agree on the limit that is exceeded with that certainty: it is tried first.
+        """
         wanted = 1.0 - risk - _SURE
+        deciding = min(int(risk * len(self._limits)), len(self._limits) - 1)
+        for scenario in self._scenarios:
+            if scenario.short <= deciding < scenario.enough:
+                self._try(scenario, deciding)
         while True:
             low, high = self._bounds()
             if low >= wanted:
@@ -147,6 +153,9 @@ class Outlook:
     @cached_property
     def fits_probability(self) -> float:
         """That the training runs: it fits, or goes on after giving its cache back. Never above the truth."""
+        for scenario, curves in zip(self._scenarios, self._curves, strict=True):
+            roomy = int(np.searchsorted(self._limits, curves.reserved_peak_bytes))
+            scenario.enough = max(scenario.short, min(scenario.enough, roomy))
         while True:
             low, high = self._bounds()
             if high - low <= _RESOLUTION or not self._refine():
@@ -161,20 +170,18 @@ class Outlook:
 
     def live(self) -> Quantiles:
         """Of torch's allocated."""
-        return self._around(
-            self.middle.live_peak_bytes, [scenario.curves.live_peak_bytes for scenario in self._scenarios]
-        )
+        return self._around(self.middle.live_peak_bytes, [curves.live_peak_bytes for curves in self._curves])
 
     def reserved(self) -> Quantiles:
         """Of torch's reserved. No training reserves more than the room, unless it needs more."""
         context_bytes = self.unknowns.context_bytes
-        peaks = [scenario.curves.reserved_peak_bytes for scenario in self._scenarios]
+        peaks = [curves.reserved_peak_bytes for curves in self._curves]
         found = self._around(self.middle.reserved_peak_bytes, peaks)
         return self._within(found, self.room_bytes - context_bytes)
 
     def device(self) -> Quantiles:
         """Of all that this process holds on the card."""
-        peaks = [scenario.curves.reserved_peak_bytes for scenario in self._scenarios]
+        peaks = [curves.reserved_peak_bytes for curves in self._curves]
         found = self._around(self.middle.reserved_peak_bytes, peaks, contexts=True)
         return self._within(found, self.room_bytes)
 
@@ -184,9 +191,9 @@ class Outlook:
             replay_table(self.table, scenario.sizes_bytes, settings=self._settings, apart=True)
             for scenario in self._scenarios
         ]
-        live = [phase_maxima(self.table, scenario.curves.live_bytes) for scenario in self._scenarios]
+        live = [phase_maxima(self.table, curves.live_bytes) for curves in self._curves]
         reserved = [phase_maxima(self.table, curves.reserved_bytes) for curves in apart]
-        middle = self._scenarios.index(self._middle)
+        middle = self._middle
         most, most_reserved = self.device(), self.reserved()
         return {
             phase: PhasePeaks(
@@ -201,25 +208,32 @@ class Outlook:
             for phase in live[middle]
         }
 
-    def _play(self) -> list[_Scenario]:
+    def _distinct(self) -> list[_Scenario]:
+        """The scenarios that differ for this training."""
         found: dict[bytes, _Scenario] = {}
-        least_bytes = self.table.least_live_bytes()
+        short = int(np.searchsorted(self._limits, self.table.least_live_bytes()))
         total = sum(workspaces.probability for workspaces in self.unknowns.workspaces)
         for workspaces in self.unknowns.workspaces:
             sizes = workspace_sizes(self.table, workspaces)
-            known = found.get(sizes.tobytes())
-            if known is not None:
-                known.probability += workspaces.probability / total
-                continue
-            curves = replay_table(self.table, sizes, settings=self._settings)
-            found[sizes.tobytes()] = _Scenario(
-                workspaces.probability / total,
-                sizes,
-                curves,
-                short=int(np.searchsorted(self._limits, least_bytes)),
-                enough=int(np.searchsorted(self._limits, curves.reserved_peak_bytes)),
-            )
+            scenario = found.setdefault(sizes.tobytes(), _Scenario(0.0, sizes, short, len(self._limits)))
+            scenario.probability += workspaces.probability / total
         return list(found.values())
+
+    @cached_property
+    def _curves(self) -> list[Curves]:
+        """Of each scenario without a limit."""
+        return [replay_table(self.table, scenario.sizes_bytes, settings=self._settings) for scenario in self._scenarios]
+
+    @cached_property
+    def _middle(self) -> int:
+        """The scenario in the middle, by what it reserves."""
+        passed = 0.0
+        ranked = sorted(range(len(self._scenarios)), key=lambda place: self._curves[place].reserved_peak_bytes)
+        for place in ranked:
+            passed += self._scenarios[place].probability
+            if passed >= 0.5 - _SURE:
+                return place
+        return ranked[-1]
 
     def _room_left(self) -> Int64Array:
         """What the allocator may take, ascending, in every equally likely case; a factor shrinks it like the room."""
@@ -240,12 +254,14 @@ class Outlook:
         widest = max(self._scenarios, key=lambda scenario: scenario.open_share)
         if widest.short >= widest.enough:
             return False
-        at = (widest.short + widest.enough) // 2
-        if self._replay(widest, int(self._limits[at])).out_of_memory:
-            widest.short = at + 1
-        else:
-            widest.enough = at
+        self._try(widest, (widest.short + widest.enough) // 2)
         return True
+
+    def _try(self, scenario: _Scenario, place: int) -> None:
+        if self._replay(scenario, int(self._limits[place])).out_of_memory:
+            scenario.short = place + 1
+        else:
+            scenario.enough = place
 
     def _replay(self, scenario: _Scenario, limit_bytes: int) -> Curves:
         return replay_table(self.table, scenario.sizes_bytes, limit_bytes=max(0, limit_bytes), settings=self._settings)
@@ -272,16 +288,6 @@ class Outlook:
 
 def _at_most(found: Quantiles, most: Quantiles) -> Quantiles:
     return Quantiles(min(found.p50, most.p50), min(found.p90, most.p90), min(found.p95, most.p95))
-
-
-def _median_scenario(scenarios: Sequence[_Scenario]) -> _Scenario:
-    passed = 0.0
-    ranked = sorted(scenarios, key=lambda scenario: scenario.curves.reserved_peak_bytes)
-    for scenario in ranked:
-        passed += scenario.probability
-        if passed >= 0.5 - _SURE:
-            return scenario
-    return ranked[-1]
 
 
 def _weighted_quantiles(values: FloatArray, weights: FloatArray, probabilities: Sequence[float]) -> list[int]:

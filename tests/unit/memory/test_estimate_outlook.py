@@ -146,7 +146,7 @@ def test_workspaces_that_are_equal_are_replayed_once(monkeypatch: pytest.MonkeyP
     unknowns = Unknowns((0,), (Fixed(0.3, 0), Fixed(0.3, MIB), Fixed(0.4, MIB)))
     assert Outlook(plain(MIB), unknowns, room_bytes=1 << 40).fits_probability == pytest.approx(1.0)
     assert len(replays) == 1  # no convolution
-    Outlook(plain(MIB, workspace=True), unknowns, room_bytes=1 << 40)
+    assert Outlook(plain(MIB, workspace=True), unknowns, room_bytes=1 << 40).fits_probability == pytest.approx(1.0)
     assert len(replays) == 3
 
 
