@@ -16,6 +16,7 @@ from torch import nn
 from desktop_app.memory.trace_errors import TracerError
 from desktop_app.memory.tracing.models_construction import construct, import_library
 from desktop_app.memory.tracing.models_grouped import teach_grouped_products
+from desktop_app.memory.tracing.models_sequences import know_full_sequences
 from desktop_app.memory.tracing.models_transformers_shapes import CHECKPOINTS, Checkpoint, checkpoint_named
 from desktop_app.memory.tracing.models_transformers_tasks import (
     BASE,
@@ -45,6 +46,7 @@ def transformers_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> Traini
     teach_grouped_products()
     with _offline():
         transformers = import_library("transformers")
+        know_full_sequences()
         config, wanted = _configuration(transformers, name)
         auto = import_library("transformers.models.auto.modeling_auto")
         task_name, class_name = _class(auto, config, spec, wanted=wanted, name=name)

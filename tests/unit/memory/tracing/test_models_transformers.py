@@ -189,6 +189,16 @@ class TestByItsInterface:
         assert len(model.transformer) == 2  # type: ignore[arg-type]
         assert model.options == {"attn_implementation": "eager"}
 
+    def test_sequences_are_full_whatever_a_fake_mask_says(self, tmp_path: Path) -> None:
+        masks = tmp_path / "library" / "transformers" / "masking_utils.py"
+        masks.write_text(
+            "def fast_all(mask): raise AssertionError\ndef find_packed_sequence_indices(ids): return 'packed'\n"
+        )
+        subject_of("transformers:gpt2")
+        asked = sys.modules["transformers.masking_utils"]
+        assert asked.fast_all(None)
+        assert asked.find_packed_sequence_indices(None) is None
+
     def test_ties_and_the_head(self) -> None:
         subject = subject_of("transformers:gpt2")
         assert subject.model.lm_head.weight is subject.model.transformer[0].weight  # type: ignore[union-attr, index]
