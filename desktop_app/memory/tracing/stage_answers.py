@@ -55,6 +55,9 @@ class Stream:
     def query(self) -> bool:
         return True
 
+    def is_capturing(self) -> bool:
+        return False
+
     def record_event(self, event: Event | None = None) -> Event:
         return event or Event()
 
@@ -160,6 +163,24 @@ def _cuda_answers(card: CardSpec | None) -> dict[str, Any]:
     return answers
 
 
+def _accelerator_answers() -> dict[str, Any]:
+    """Optimizers of 2.14 ask here whether a stream is being captured, which a CUDA build asks its driver."""
+    stream = Stream()
+    return {
+        "device_count": _always(1),
+        "is_available": _always(value=True),
+        "current_accelerator": _always(torch.device("cuda")),
+        "current_device_index": _always(0),
+        "current_device_idx": _always(0),
+        "current_stream": _always(stream),
+        "set_device_index": _always(None),
+        "set_device_idx": _always(None),
+        "set_stream": _always(None),
+        "synchronize": _always(None),
+        "empty_cache": _always(None),
+    }
+
+
 @contextmanager
 def card_answers(card: CardSpec | None) -> Iterator[None]:
     """``torch.cuda`` and ``torch.backends.cudnn`` speak of this card; ``None`` is a recent one without limits."""
@@ -174,6 +195,9 @@ def card_answers(card: CardSpec | None) -> Iterator[None]:
             ("manual_seed_all", _always(None)),
         ):
             patch(stack, torch.cuda.random, name, value)
+        if hasattr(torch, "accelerator"):  # 2.6 has it
+            for name, value in _accelerator_answers().items():
+                patch(stack, torch.accelerator, name, value)
         patch(stack, common, "amp_definitely_not_available", _always(value=False))
         patch(stack, torch.backends.cudnn, "is_available", _always(value=True))
         patch(stack, torch.backends.cudnn, "version", _always(_CUDNN_VERSION))
