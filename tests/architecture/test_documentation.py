@@ -33,7 +33,11 @@ def test_tables_are_those_of_the_code(file: str) -> None:
 def test_every_option_is_described() -> None:
     from desktop_app.cli import _parser
 
-    guide = (ROOT / "docs" / "guide" / "command-line.md").read_text(encoding="utf-8")
+    folder = ROOT / "docs" / "guide"
+    guide = (folder / "command-line.md").read_text(encoding="utf-8")
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (folder / "estimate.md", folder / "snapshot.md")}
+    assert all(f"]({name})" in guide for name in pages), "the page of the command line leads to them"
+    guide += "".join(pages.values())
     parser = _parser()
     (commands,) = [action.choices for action in parser._actions if isinstance(action.choices, dict)]
     options = {option for part in (parser, *commands.values()) for option in part._option_string_actions}
