@@ -141,8 +141,12 @@ def _ladder(traces: Traces, options: argparse.Namespace) -> None:
 
 def _bert(traces: Traces, options: argparse.Namespace) -> None:  # noqa: ARG001
     print(f"\n{_HEAD}")
-    for name, stated in (("BERT-large on V100, blind", False), ("BERT-large, stated context", True)):
-        _print_judged(name, sets.judge_bert(traces, stated_context=stated), worst=3)
+    for name, stated, old in (
+        ("BERT-large on V100, blind", False, False),
+        ("  stated context", True, False),
+        ("  stated context, softmax of 2021", True, True),
+    ):
+        _print_judged(name, sets.judge_bert(traces, stated_context=stated, old_softmax=old), worst=3)
 
 
 def _speed(traces: Traces, options: argparse.Namespace) -> None:  # noqa: ARG001

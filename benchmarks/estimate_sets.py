@@ -101,22 +101,26 @@ def cnn_spec(model: str, batch: int) -> TrainingSpec:
     return TrainingSpec(model=f"timm:{model}", batch_size=batch, image_size=224, **SGD)
 
 
-def judge_bert(traces: Traces, *, stated_context: bool) -> list[Judged]:
+def judge_bert(traces: Traces, *, stated_context: bool, old_softmax: bool = False) -> list[Judged]:
+    """``old_softmax``: the row without checkpointing with the softmax of its torch, which kept its input as well."""
     found = []
     for row in truth.bert_rows():
         trains_long = "checkpointing" in row.model
         spec = TrainingSpec(
             model="transformers:bert-large-uncased",
-            arguments={"task": "sequence_classification"},
+            arguments={"task": "sequence_classification", "attn_implementation": "eager"},
             batch_size=row.batch,
             sequence_length=512,
             optimizer="adamw",
+            foreach=False,  # torch of 2022
             accumulation=4 if trains_long else 1,
             checkpointing="full" if trains_long else "none",
             precision="fp16" if "amp" in row.precision else "fp32",
-            attention="math",
             validates=False,
         )
+        if old_softmax and not trains_long:
+            name = f"python:{MODELS}:old_bert"
+            spec = spec.changed(model=name, arguments={"tokens": 512}, sequence_length=None)
         trace = traces.get(spec, V100)
         if trace is None:
             continue
