@@ -67,7 +67,7 @@ class Estimate:
     idle_bytes: int  # reserved minus live at the peak
     optimizer_demand_bytes: int  # state and temporaries of the first optimizer step
     rung: str
-    seconds: float
+    seconds: float  # until the largest batch was known; levers take longer
     levers: tuple[Lever, ...] = ()
     warnings: tuple[str, ...] = ()
     phase_peaks: Mapping[Phase, PhasePeaks] = field(default_factory=dict)

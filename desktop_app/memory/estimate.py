@@ -98,9 +98,9 @@ def estimate(
     found: list[Lever] = []
     for lever in find_levers(spec, setting, outlook, base, source=trace, allocator=allocator):
         found.append(lever)
-        answer = job.timed(answer, levers=tuple(sorted(found, key=lambda lever: -lever.saved_bytes)))
+        answer = dataclasses.replace(answer, levers=tuple(sorted(found, key=lambda lever: -lever.saved_bytes)))
         job.tell(answer)
-    return job.timed(answer)
+    return answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,10 +119,6 @@ class _Job:
     def tell(self, answer: Estimate) -> None:
         if self.progress is not None:
             self.progress(answer)
-
-    def timed(self, answer: Estimate, *, levers: tuple[Lever, ...] | None = None) -> Estimate:
-        seconds = time.perf_counter() - self.started_s
-        return dataclasses.replace(answer, seconds=seconds, levers=answer.levers if levers is None else levers)
 
     def first_answer(self) -> Estimate:
         """Everything but the largest batch and the levers."""

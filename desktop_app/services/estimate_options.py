@@ -83,6 +83,9 @@ def _add_card(group: argparse._ArgumentGroup) -> None:
     add("--gpu", metavar="CARD", help='a card of the catalogue, e.g. "RTX 4090"; default: the one that is here')
     add("--capacity-bytes", type=_size, metavar="N", help="memory of the card, e.g. 24GiB; then any name will do")
     add("--others-bytes", type=_size, metavar="N", help="held by other processes, e.g. 2GiB; default: what is used now")
+    add(
+        "--alloc-conf", metavar="TEXT", help="allocator settings; default: PYTORCH_ALLOC_CONF of this shell"
+    )
     add("--context-bytes", type=_size, metavar="N", help="CUDA context, where it was read from the card")
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from desktop_app.core.errors import ConfigError
 from desktop_app.core.forecasts import Estimate
+from desktop_app.memory.allocator_settings import DEFAULT_SETTINGS, AllocatorSettings
 from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.estimate import Progress, estimate
 from desktop_app.memory.trace_data import Trace
@@ -71,6 +72,7 @@ class EstimateOrder:
     python: Path | None = None
     context_bytes: int | None = None
     is_simulated: bool = False
+    allocator: AllocatorSettings = DEFAULT_SETTINGS
     config: RunConfig | None = None
     info: DataInfo | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -104,6 +106,7 @@ def make_order(options: argparse.Namespace) -> EstimateOrder:
         python=options.python or (_setting() if config is None else None),
         context_bytes=context_bytes,
         is_simulated=is_simulated,
+        allocator=DEFAULT_SETTINGS if is_simulated else _allocator(options.alloc_conf),
         config=config,
         info=info,
         changes=changes,
@@ -123,6 +126,7 @@ def carry_out(order: EstimateOrder, *, progress: Progress | None = None) -> Esti
             "risk": order.risk,
             "context_bytes": order.context_bytes,
             "workspaces_known": order.is_simulated,
+            "allocator": order.allocator,
             "progress": progress,
         }
         card = order.card.spec
@@ -131,6 +135,15 @@ def carry_out(order: EstimateOrder, *, progress: Progress | None = None) -> Esti
         return estimate_run(
             order.config, card, info=order.info, changes=order.changes, with_levers=order.with_levers, **options
         )
+
+
+def _allocator(text: str | None) -> AllocatorSettings:
+    """The allocator as the training's own environment sets it, or as the command line says."""
+    try:
+        return AllocatorSettings.from_environment(os.environ) if text is None else AllocatorSettings.parse(text)
+    except ValueError as error:
+        where = "PYTORCH_ALLOC_CONF" if text is None else "--alloc-conf"
+        raise ConfigError("cli.estimate", f"{where}: {error}.") from None
 
 
 def _setting() -> Path | None:

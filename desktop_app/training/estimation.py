@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from desktop_app.core.forecasts import Estimate, Lever
+from desktop_app.memory.allocator_settings import DEFAULT_SETTINGS, AllocatorSettings
 from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.estimate import Progress, TraceSource, estimate
 from desktop_app.memory.training_spec import TrainingSpec
@@ -145,6 +146,7 @@ def estimate_run(
     risk: float = 0.05,
     context_bytes: int | None = None,
     workspaces_known: bool = False,
+    allocator: AllocatorSettings = DEFAULT_SETTINGS,
     with_levers: bool = True,
     changes: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -164,6 +166,7 @@ def estimate_run(
         risk=risk,
         context_bytes=context_bytes,
         workspaces_known=workspaces_known,
+        allocator=allocator,
         levers=with_levers,
         most_batch=max(1, known.train_samples // config.accumulation),
         progress=None if progress is None else lambda answer: progress(_with_changes(answer, config)),

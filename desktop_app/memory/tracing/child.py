@@ -149,6 +149,9 @@ def _import_torch(*, with_shim: bool) -> str:
             params={"python": sys.executable, "torch": found.version},
         ) from None
     shim.claim_guard()
+    from desktop_app.memory.tracing.stage import import_late_parts
+
+    import_late_parts()  # before the first job, whose time limit is for tracing
     return str(torch.__version__)
 
 

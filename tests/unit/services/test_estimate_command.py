@@ -14,10 +14,11 @@ import pytest
 
 from desktop_app import cli
 from desktop_app.core.errors import ExitCode
-from desktop_app.core.units import GIB
+from desktop_app.core.units import GIB, MIB
+from desktop_app.memory.allocator_settings import AllocatorSettings
 from desktop_app.memory.trace_errors import TracerError
 from desktop_app.memory.tracer_ends import advised
-from desktop_app.services.estimate_order import PYTHON_VARIABLE
+from desktop_app.services.estimate_order import PYTHON_VARIABLE, EstimateOrder, make_order
 
 CARD = ("--gpu", "RTX 3090")
 MODEL = """
@@ -203,3 +204,28 @@ def test_an_interrupt_ends_all_in_one_line(model: Path, tmp_path: Path) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == "floodmark: interrupted\n"
         assert process.wait(30) == ExitCode.RUN_FAILED
+
+
+def test_the_allocator_is_set_as_the_training_would_be(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def order(*arguments: str) -> EstimateOrder:
+        return make_order(cli._parser().parse_args(["estimate", "--model", f"python:{model}:make", *CARD, *arguments]))
+
+    monkeypatch.delenv("PYTORCH_CUDA_ALLOC_CONF", raising=False)
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
+    assert order().allocator == AllocatorSettings()
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+    assert order().allocator == AllocatorSettings(expandable_segments=True)
+    assert order("--alloc-conf", "max_split_size_mb:64").allocator == AllocatorSettings(max_split_size_bytes=64 * MIB)
+
+
+def test_settings_that_the_allocator_does_not_know(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, line = refused(capsys, "--model", f"python:{model}:make", *CARD, "--alloc-conf", "max_split:64")
+    assert code == ExitCode.USAGE
+    assert "--alloc-conf" in line
+    assert "max_split" in line
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:few")
+    code, line = refused(capsys, "--model", f"python:{model}:make", *CARD)
+    assert code == ExitCode.USAGE
+    assert "PYTORCH_ALLOC_CONF" in line
