@@ -90,7 +90,7 @@ def said(what: Said) -> str:
 
 def said_range(what: Said) -> str:
     """``up to 4.60``: the P95 beside the middle."""
-    if what.p95_bytes is None or what.p50_bytes is None:
+    if what.p95_bytes is None or what.p50_bytes is None or what.p95_bytes <= what.p50_bytes:
         return ""
     return QCoreApplication.translate("Tank", "up to {0}").format(numbers.size(what.p95_bytes))
 

@@ -6,9 +6,10 @@ import dataclasses
 
 import pytest
 
-from desktop_app.core.forecasts import AlertSeverity, Verdict
+from desktop_app.core.forecasts import AlertSeverity, Quantiles, Verdict
 from desktop_app.core.steps import RunState
 from desktop_app.core.telemetry import Reason
+from desktop_app.core.units import GIB
 from desktop_app.services.facade import TelemetryStatus
 from desktop_app.ui.headline import Band, Headline, HeadlineAction, current_headline, estimate_headline
 from desktop_app.ui.i18n import Translators
@@ -219,3 +220,10 @@ def test_changed_form_turns_the_banner_to_the_next_run() -> None:
     status = workspace.estimate.get()
     workspace.estimate.set(dataclasses.replace(status, config=dataclasses.replace(workspace.config, batch_size=8)))
     assert headline(workspace).sentence == "Fits, 2.9 GiB to spare"
+
+
+def test_a_peak_that_is_known_exactly_has_no_range(qapp: object) -> None:
+    answer = ready_estimate()
+    exact = dataclasses.replace(answer, device_peak_bytes=Quantiles(3 * GIB, 3 * GIB, 3 * GIB))
+    assert verdicts.peak_range(exact).replace(NBSP, " ") == "3.00 GiB"
+    assert "(" in verdicts.peak_range(answer)

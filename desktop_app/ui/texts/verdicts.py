@@ -99,7 +99,8 @@ def cannot_say_help(estimate: Estimate) -> str:
 def peak_range(estimate: Estimate) -> str:
     """``4.31 GiB  (4.3 – 4.6 GiB)``."""
     device = estimate.device_peak_bytes
-    return f"{numbers.size(device.p50)}  ({numbers.size_range(device.p50, device.p95)})"
+    middle = numbers.size(device.p50)
+    return f"{middle}  ({numbers.size_range(device.p50, device.p95)})" if device.p95 > device.p50 else middle
 
 
 def estimate_facts(estimate: Estimate) -> str:
