@@ -29,6 +29,7 @@ _SERIES: Final = re.compile(r"^(gtx|rtx|rx)")
 _MEMORY: Final = re.compile(r"(\d+) ?gi?b\b")
 _TOKENS: Final = re.compile(r"[a-z]+|\d+")
 _NEAREST: Final = 3
+_POSSIBLE: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +110,16 @@ def load_catalogue() -> tuple[CatalogueCard, ...]:
 def find_card(text: str) -> CatalogueCard:
     """The one card that ``text`` means. Case, maker, family word, spaces and a memory size are forgiven.
 
+    "A100 80GB" is two cards that differ in their plug alone: the one whose memory was read with NVML stands for both.
+
     Raises ``NoSuchDeviceError`` in one line: ``device.unknown_card`` with the three nearest names, or
-    ``device.ambiguous_card`` with (up to three of) the cards it could be.
+    ``device.ambiguous_card`` with (up to six of) the cards it could be.
     """
     cards = load_catalogue()
     for exact in (_by_name, _by_key, _by_loose_key):
         found = exact(text, cards)
-        if len(found) == 1:
-            return found[0]
+        if len({(card.memory_gb, card.sm_count, card.cuda_capability) for card in found}) == 1:
+            return max(found, key=lambda card: (card.driver_reserved_mib is not None, card.nvml_total_mib is not None))
         if found:
             raise _ambiguous(text, found)
     raise _unknown(text, cards)
@@ -201,7 +204,7 @@ def _unknown(text: str, cards: Iterable[CatalogueCard]) -> NoSuchDeviceError:
 
 
 def _ambiguous(text: str, found: list[CatalogueCard]) -> NoSuchDeviceError:
-    nearest = _names(found[:_NEAREST])
+    nearest = _names(found[:_POSSIBLE])
     return NoSuchDeviceError(
         "device.ambiguous_card",
         f'"{_one_line(text)}" could be {len(found)} cards. Give one in full: {", ".join(nearest)}.',

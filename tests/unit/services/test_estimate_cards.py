@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from desktop_app.core.errors import ExitCode, NoSuchDeviceError
@@ -42,6 +45,16 @@ def test_a_near_miss_names_the_nearest() -> None:
         named_card("RTX 3091", capacity_bytes=None)
     assert caught.value.exit_code is ExitCode.NO_DEVICE
     assert "RTX 3090" in caught.value.message
+
+
+def test_the_cards_of_the_guide_are_found() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "guide" / "estimate.md").read_text(encoding="utf-8")
+    named = re.findall(r'^floodmark estimate .*--gpu "([^"]+)"', page, re.MULTILINE)
+    assert len(named) >= 4
+    for name in named:
+        assert named_card(name, capacity_bytes=None).spec.sm_count
+    # Both forms of the A100 with 80 GB have 108 SMs (NVIDIA A100 data sheet).
+    assert named_card("A100 80GB", capacity_bytes=None).spec.sm_count == 108
 
 
 def test_with_a_capacity_any_name_will_do() -> None:
