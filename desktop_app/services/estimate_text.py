@@ -136,9 +136,10 @@ def _owners(estimate: Estimate) -> Iterator[_Bar]:
 
 
 def _phases(estimate: Estimate, terminal: Terminal) -> Iterator[str]:
+    """As if the cache were emptied before each: what earlier phases left cached is in the waterfall only."""
     if not estimate.phase_peaks:
         return
-    yield _title(f"{'Largest in each phase':<{_LABEL + 2}}{'live':>{_FIGURE}}{'reserved':>12}{'device':>12}", terminal)
+    yield _title(f"{'Each phase on its own':<{_LABEL + 2}}{'live':>{_FIGURE}}{'reserved':>12}{'device':>12}", terminal)
     for phase in Phase:
         peaks = estimate.phase_peaks.get(phase)
         if peaks is None:
@@ -173,7 +174,7 @@ def _leads_nowhere_smaller(path: str, estimate: Estimate) -> bool:
 
 def _batch(estimate: Estimate, risk: float) -> Iterator[str]:
     if estimate.largest_batch is None:
-        yield f"Largest batch at a risk of {100 * risk:g} %: none; not even one sample fits."
+        yield f"Largest batch at a risk of {100 * risk:g} %: none, not even one sample."
     else:
         asked = f" (asked for: {estimate.batch_size})"
         yield f"Largest batch at a risk of {100 * risk:g} %: {estimate.largest_batch}{asked}"

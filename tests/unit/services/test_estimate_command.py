@@ -104,6 +104,7 @@ def test_the_plain_answer_begins_with_the_verdict(model: Path, capsys: pytest.Ca
     assert "batch 1, fp32" in lines[1]
     assert lines[1].endswith("GeForce RTX 3090 (100 MiB)")
     assert any("CUDA context" in line for line in lines)
+    assert "Largest batch at a risk of 5 %: none, not even one sample." in lines
 
 
 @pytest.mark.parametrize(
