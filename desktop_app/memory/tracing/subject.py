@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -144,8 +145,11 @@ def _optimizer(spec: TrainingSpec, own: _OwnOptimizer, sharding: Sharding) -> Op
     if spec.optimizer != _DEFAULT_OPTIMIZER and not isinstance(mine, optimizer_class(spec.optimizer)):
         return make_optimizer(spec, parameters)
     if not own.covers(parameters):  # adapters came
-        taken = {name: value for name, value in mine.defaults.items() if name not in ("foreach", "fused")}
         kind = type(mine).__name__.lower()
+        knows = inspect.signature(optimizer_class(kind)).parameters  # AdamW's defaults hold more than it takes
+        taken = {
+            name: value for name, value in mine.defaults.items() if name in knows and name not in ("foreach", "fused")
+        }
         return make_optimizer(spec.changed(optimizer=kind, optimizer_arguments=taken), parameters)
     kept = {id(parameter) for parameter in parameters}
     for group in mine.param_groups:

@@ -194,3 +194,16 @@ def test_changes_go_through_the_users_training(file: Any) -> None:
     assert kept_bytes(adapted, Category.OPTIMIZER_STATE) == trained
     eight = trace_of(file("") + "whole", optimizer="adam8bit", arguments={"width": 4096})
     assert kept_bytes(eight, Category.OPTIMIZER_STATE) < 2.2 * (32 * 4096 + 4096 + 4096 * 10) + MIB / 100
+
+
+@pytest.mark.parametrize(("name", "states"), [("AdamW", 2), ("Adam", 2), ("RMSprop", 1), ("NAdam", 2), ("Adamax", 2)])
+def test_adapters_are_trained_by_the_files_own_kind_of_optimizer(file: Any, name: str, states: int) -> None:
+    """What its constructor takes is kept; torch's AdamW keeps defaults that its constructor does not take."""
+    text = f"""
+def make():
+    made = model()
+    return made, torch.optim.{name}(made.parameters(), weight_decay=0.1), step, batch
+"""
+    trace = trace_of(file(text) + "make", lora_rank=2)
+    trained = 4 * (2 * (32 + 64) + 64 * 10 + 10)
+    assert kept_bytes(trace, Category.OPTIMIZER_STATE) == states * trained
