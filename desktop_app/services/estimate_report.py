@@ -46,8 +46,8 @@ class Waiting:
         self._say("tracing …")
 
     def __call__(self, estimate: Estimate) -> None:
-        found = f", {len(estimate.levers)} levers so far" if estimate.levers else ""
-        self._say(f"{estimate.verdict.value.replace('_', ' ')}; looking on{found} …")
+        found = f"; ways to lower the peak: {len(estimate.levers)}" if estimate.levers else ""
+        self._say(f"{estimate.verdict.value.replace('_', ' ')}; still tracing{found} …")
 
     def stop(self) -> None:
         self._say("")
