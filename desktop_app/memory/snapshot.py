@@ -221,9 +221,14 @@ class _Stacks:
             filename, line, name = raw.get("filename"), raw.get("line"), raw.get("name")
             if not isinstance(filename, str) or not isinstance(name, str) or not isinstance(line, int):
                 raise _MalformedError(f"{where} has a frame without file, line or name")
-            frame = self._frames[id(raw)] = Frame(filename, line, name)
+            frame = self._frames[id(raw)] = Frame(_printable(filename), line, _printable(name))
             self._kept.append(raw)
         return frame
+
+
+def _printable(text: str) -> str:
+    """A stranger's text without what would steer a terminal or break a line."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _read_segments(raw_segments: Sequence[Mapping[str, Any]], stacks: _Stacks) -> tuple[SnapshotSegment, ...]:

@@ -126,7 +126,8 @@ def _read(path: Path, max_bytes: int) -> bytes:
         params={"path": str(path), "bytes": max_bytes},
     )
     try:
-        with path.open("rb") as file:
+        # Not blocking: a pipe that nobody writes to would never open.
+        with open(path, "rb", opener=_open_at_once) as file:
             facts = os.fstat(file.fileno())
             if not stat.S_ISREG(facts.st_mode):  # a pipe may never end, a device never does
                 raise SnapshotError("snapshot.unreadable", f"{path} is no file.", params={"path": str(path)})
@@ -147,6 +148,10 @@ def _read(path: Path, max_bytes: int) -> bytes:
             params={"path": str(path), "reason": str(error.strerror or error)},
         ) from error
     return data
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _damaged(path: Path, error: Exception) -> SnapshotError:

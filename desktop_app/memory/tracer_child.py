@@ -19,6 +19,7 @@ from desktop_app.memory.tracing import wire
 # Before the child has claimed the pipe anything may come through it, without an end of line too.
 _LINE_LIMIT: Final = 1 << 16
 _LAST_LINES: Final = 20
+_LAST_LINE_LIMIT: Final = 200  # characters: it goes into one line of ours
 _END_LIMIT_S: Final = 5.0
 _LAST_WORDS_S: Final = 0.5  # a process that it started may hold the pipe open
 _WAKE: Final[Mapping[str, Any]] = {"wake": True}
@@ -53,7 +54,7 @@ class TracerChild:
             threading.Thread(target=self._listen, args=(self._process.stdout,), name="tracer answers", daemon=True),
             threading.Thread(target=self._overhear, args=(self._process.stderr,), name="tracer errors", daemon=True),
         )
-        for thread in self._threads:
+        for thread in reversed(self._threads):  # the first waits for the last words of the second
             thread.start()
 
     @property
@@ -118,4 +119,5 @@ class TracerChild:
         """Runs in: tracer errors thread. Drains what the model prints, so that it never waits for us."""
         with pipe:
             while line := pipe.readline(_LINE_LIMIT):
-                self._last_lines.append(line.decode(errors="replace").strip())
+                text = line[-4 * _LAST_LINE_LIMIT :].decode(errors="replace").strip()[-_LAST_LINE_LIMIT:]
+                self._last_lines.append("".join(letter if letter.isprintable() else "?" for letter in text))

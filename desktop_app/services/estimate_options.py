@@ -81,11 +81,9 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
 def _add_card(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--gpu", metavar="CARD", help='a card of the catalogue, e.g. "RTX 4090"; default: the one that is here')
-    add("--capacity-bytes", type=_size, metavar="N", help="memory of the card, e.g. 24GiB; then any name will do")
+    add("--capacity-bytes", type=_capacity, metavar="N", help="memory of the card, e.g. 24GiB; then any name will do")
     add("--others-bytes", type=_size, metavar="N", help="held by other processes, e.g. 2GiB; default: what is used now")
-    add(
-        "--alloc-conf", metavar="TEXT", help="allocator settings; default: PYTORCH_ALLOC_CONF of this shell"
-    )
+    add("--alloc-conf", metavar="TEXT", help="allocator settings; default: PYTORCH_ALLOC_CONF of this shell")
     add("--context-bytes", type=_size, metavar="N", help="CUDA context, where it was read from the card")
 
 
@@ -121,6 +119,13 @@ def _size(text: str) -> int:
         return parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _capacity(text: str) -> int:
+    size = _size(text)
+    if size == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no memory at all; give what the card has, such as 24GiB")
+    return size
 
 
 def _count(text: str) -> int:

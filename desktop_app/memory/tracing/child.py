@@ -190,7 +190,7 @@ def _answer(message: Mapping[str, Any]) -> dict[str, Any]:
             return {"trace": wire.trace_as_json(trace)}
         except (TracerError, UntraceableError) as error:
             return {"error": wire.error_as_json(error)}
-        except Exception as error:
+        except BaseException as error:  # the job's outermost frame: a user's file may raise anything
             return {"error": wire.error_as_json(explained(error, model=message["spec"]["model"]))}
 
 
@@ -208,24 +208,25 @@ class _Limit:
         faulthandler.cancel_dump_traceback_later()
 
 
-def explained(error: Exception, *, model: str) -> TracerError:
+def explained(error: BaseException, *, model: str) -> TracerError:
     """An error that nobody foresaw, as one line that says where it comes from."""
     if isinstance(error, MemoryError):
         return TracerError("memory_limit", f"There is not enough memory to build {shown_model(model)}.")
     user_file = model.split(":", 2)[1] if model.startswith("python:") else None
-    if isinstance(error, SyntaxError) and error.filename is not None:
-        where = f"{error.filename}:{error.lineno}"
+    if isinstance(error, SyntaxError):
+        where = f"{error.filename}:{error.lineno}" if error.filename else user_file or shown_model(model)
         return TracerError("syntax_error", f"{where}: {error.msg}", params={"where": where})
     where = _where(error, user_file)
     place = where or shown_model(model)
-    if any(words in str(error) for words in _NEEDS_DATA):
-        line = f"{place}: the model reads the values of a tensor, which a trace does not have ({one_line(error)})"
+    said = one_line(error)
+    if any(words in said for words in _NEEDS_DATA):
+        line = f"{place}: the model reads the values of a tensor, which a trace does not have ({said})"
         return TracerError("needs_data", line, params={"where": place})
     kind = "failed" if user_file is None or not where else "bad_model"
-    return TracerError(kind, f"{place}: {one_line(error)}", params={"where": place})
+    return TracerError(kind, f"{place}: {said}", params={"where": place})
 
 
-def _where(error: Exception, user_file: str | None) -> str:
+def _where(error: BaseException, user_file: str | None) -> str:
     """The deepest line of the user's own file, else ""."""
     if user_file is None:
         return ""
@@ -243,9 +244,18 @@ def _same(name: str, wanted: Path) -> bool:
 
 def one_line(error: BaseException, *, kind: bool = True) -> str:
     """The first line of an error, after the name of its kind."""
-    lines = str(error).strip().splitlines()
+    try:
+        text = str(error)
+    except Exception:  # of a class of the user's own
+        text = ""
+    lines = _printable(text).strip().splitlines()
     name = type(error).__name__
     return name if not lines else f"{name}: {lines[0].strip()}" if kind else lines[0].strip()
+
+
+def _printable(text: str) -> str:
+    """Without what would steer a terminal."""
+    return "".join(letter if letter.isprintable() or letter.isspace() else "?" for letter in text)
 
 
 def _send(pipe: io.FileIO, message: Mapping[str, Any]) -> None:

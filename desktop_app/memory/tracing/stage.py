@@ -85,7 +85,7 @@ def open_stage(card: CardSpec | None, *, rung: str | None = None, attention: str
     if chosen not in RUNGS:
         raise ValueError(f"rung must be one of {', '.join(RUNGS)}, got {chosen!r}")
     if chosen not in (best, META):
-        raise ValueError(f"no {chosen} rung here: {shim_state().reason or 'a card is visible'}")
+        raise ValueError(f"no {chosen} rung here: {_why_not(chosen)}")
     if chosen == META:
         from desktop_app.memory.tracing.stage_meta import MetaStage
 
@@ -93,3 +93,9 @@ def open_stage(card: CardSpec | None, *, rung: str | None = None, attention: str
     from desktop_app.memory.tracing.stage_fake import FakeCudaStage
 
     return FakeCudaStage(card, rung=chosen, attention=attention)
+
+
+def _why_not(rung: str) -> str:
+    if rung == NATIVE:
+        return "torch sees no card"
+    return shim_state().reason or "a card is visible"

@@ -65,6 +65,13 @@ def test_segments_blocks_and_events_are_what_was_recorded() -> None:
     assert snapshot.reserved_bytes == 52 * MIB
 
 
+def test_frames_cannot_steer_the_terminal_that_shows_them() -> None:
+    recorder = Recorder()
+    recorder.alloc(512, stack=[{"name": "\x1b[31mred\n", "filename": "a\x07\nb.py", "line": 3}])
+    ((frame,),) = [stack for stack in parse_snapshot(recorder.snapshot()).stacks if stack]
+    assert frame == ("a??b.py", 3, "?[31mred?")
+
+
 def test_equal_stacks_are_kept_once() -> None:
     recorder = Recorder()
     for _ in range(5):

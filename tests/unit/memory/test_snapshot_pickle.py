@@ -151,6 +151,13 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         read_plain_pickle(tmp_path)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_a_pipe_that_nobody_writes_to_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SnapshotError, match="pipe is no file"):
+        read_plain_pickle(tmp_path / "pipe")
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no devices on this system")
 def test_a_device_that_never_ends_is_no_file() -> None:
     with pytest.raises(SnapshotError, match="/dev/zero is no file"):

@@ -125,6 +125,10 @@ def test_what_the_model_prints_does_not_reach_the_pipe(shared: TracerProcess, wr
         ("import nowhere_to_be_found\n", "bad_model", "nowhere_to_be_found"),
         ("raise ValueError('first\\nsecond')\n", "bad_model", ":15: ValueError: first"),
         ("import os\ndef make():\n    raise SystemExit(3)\n", "bad_model", None),
+        ("def make():\n    raise KeyboardInterrupt\n", "bad_model", ":16: KeyboardInterrupt"),
+        ("def make():\n    raise RuntimeError('\\x1b[31mred')\n", "bad_model", ":16: RuntimeError: ?[31mred"),
+        ("class E(Exception):\n    __str__ = None\ndef make():\n    raise E()\n", "bad_model", ":18: E"),
+        ("x = '\0'\n", "syntax_error", None),
     ],
 )
 def test_errors_of_the_users_file_are_one_line_and_the_child_lives(
@@ -273,6 +277,21 @@ def test_a_crash_is_said_with_its_last_words(write: Any) -> None:
     if os.name == "posix":
         assert "SIGABRT" in error.message
     assert "the last straw" in error.message
+
+
+def test_a_rung_that_is_not_here_is_refused_with_the_reason(write: Any) -> None:
+    with TracerProcess(hide_cards=True) as tracer:
+        error = refused(tracer, write(""), rung="native")
+    assert (error.kind, error.message) == ("bad_spec", "no native rung here: torch sees no card.")
+
+
+def test_last_words_are_one_short_line_whatever_was_printed(write: Any) -> None:
+    spec = write("import os\ndef make():\n    os.write(2, b'\\x1b\\xff' * 99_999 + b'the end\\n')\n    os._exit(3)\n")
+    with TracerProcess() as tracer:
+        error = refused(tracer, spec, rung="meta")
+    assert error.message.endswith("the end")
+    assert len(error.message) < 300
+    assert "\x1b" not in error.message
 
 
 @LINUX

@@ -135,6 +135,7 @@ def test_what_is_wrong_before_anything_is_traced(
         ("--batch", "many"),
         ("--risk", "1.5"),
         ("--others-bytes", "2 GiBs"),
+        ("--capacity-bytes", "0"),
         ("--optimizer-arg", "momentum"),
         ("--precision", "fp8"),
         ("--time-limit", "-1"),
