@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import re
 import threading
@@ -316,9 +317,10 @@ def test_a_model_or_a_batch_that_is_too_large_is_refused() -> None:
 
 
 def test_cudnn_does_without_a_workspace_when_there_is_no_room() -> None:
-    convolution = nn.Conv2d(8, 8, 3, padding=1)
-    images = torch.zeros(8, 8, 64, 64)  # 1 MiB in, 1 MiB out, 4.5 MiB of workspace in 20 MiB
-    with SimulatedDevice(card_with_room(12 * MIB)) as device, torch.no_grad():
+    convolution = nn.Conv2d(64, 128, 3, padding=1)
+    images = torch.zeros(1, 64, 32, 32)  # 0.25 MiB in, 0.5 MiB out, more than 1 MiB of workspace, so in 20 MiB
+    card = dataclasses.replace(card_with_room(12 * MIB), compute_capability=(8, 6))
+    with SimulatedDevice(card) as device, torch.no_grad():
         device.place(images)
         with device.scope():
             convolution(images)
