@@ -154,6 +154,16 @@ class TestFreezing:
         trace = trace_of(frozen=("backbone",), optimizer="adam")
         assert most_bytes(trace, Category.OPTIMIZER_STATE) == 8 * (96 * 10 + 10)
 
+    def test_a_head_that_is_tied_to_the_embedding_is_trained(self) -> None:
+        embedding, head = nn.Embedding(50, 8), nn.Linear(8, 50, bias=False)
+        head.weight = embedding.weight
+        model = nn.ModuleDict({"tok": embedding, "block": nn.Linear(8, 8), "head": head})
+        freeze(model, frozen=("backbone",), head=("head",))
+        assert [name for name, p in model.named_parameters() if p.requires_grad] == ["tok.weight"]
+        freeze(model, frozen=("block",), head=())  # by either name
+        with pytest.raises(TracerError, match="nothing is left"):
+            freeze(model, frozen=("head",), head=())
+
     def test_finds_the_last_layer_inside_wrappers(self) -> None:
         assert last_layer(nn.Sequential(Stack())) == ("0.head",)
         assert last_layer(nn.Sequential(nn.ReLU())) == ()
