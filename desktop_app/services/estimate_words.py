@@ -97,7 +97,7 @@ def lever(found: Lever) -> str:
     if found.code == "batch_accumulate":
         return f"batch {settings.get('batch_size')}, accumulated over {settings.get('accumulation')} micro-steps"
     if found.code.startswith("checkpoint_every_"):
-        return f"recompute every block of {_number(found.code)}"
+        return f"recompute one block in {_number(found.code)}"
     if found.code.startswith("lora_"):
         return f"LoRA, rank {_number(found.code)}"
     if (name := found.code.partition("_")[0]) in _ZERO:
