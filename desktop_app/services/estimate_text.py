@@ -10,6 +10,7 @@ from typing import Final
 from desktop_app.core.forecasts import Estimate, Verdict
 from desktop_app.core.steps import Category, Phase
 from desktop_app.core.units import format_bytes
+from desktop_app.memory.largest_batch import MOST
 from desktop_app.services import estimate_words as words
 
 NARROW: Final = 60
@@ -177,7 +178,8 @@ def _batch(estimate: Estimate, risk: float) -> Iterator[str]:
         yield f"Largest batch at a risk of {100 * risk:g} %: none, not even one sample."
     else:
         asked = f" (asked for: {estimate.batch_size})"
-        yield f"Largest batch at a risk of {100 * risk:g} %: {estimate.largest_batch}{asked}"
+        more = " or more" if estimate.largest_batch >= MOST else ""
+        yield f"Largest batch at a risk of {100 * risk:g} %: {estimate.largest_batch}{more}{asked}"
 
 
 def _levers(estimate: Estimate, terminal: Terminal) -> Iterator[str]:

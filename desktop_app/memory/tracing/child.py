@@ -48,6 +48,7 @@ _NEEDS_DATA: Final = (
     "no data_ptr",
     "not have storage",
 )
+_SECOND_BACKWARD: Final = "Trying to backward through the graph a second time"
 
 _Jobs = queue.SimpleQueue[bytes]
 
@@ -222,6 +223,8 @@ def explained(error: BaseException, *, model: str) -> TracerError:
     if any(words in said for words in _NEEDS_DATA):
         line = f"{place}: the model reads the values of a tensor, which a trace does not have ({said})"
         return TracerError("needs_data", line, params={"where": place})
+    if _SECOND_BACKWARD in said:
+        return TracerError("bad_model", f"{place}: the step calls .backward(): let it return the loss and no more.")
     kind = "failed" if user_file is None or not where else "bad_model"
     return TracerError(kind, f"{place}: {said}", params={"where": place})
 

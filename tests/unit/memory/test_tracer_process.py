@@ -285,6 +285,20 @@ def test_a_rung_that_is_not_here_is_refused_with_the_reason(write: Any) -> None:
     assert (error.kind, error.message) == ("bad_spec", "no native rung here: torch sees no card.")
 
 
+def test_a_step_that_calls_backward_is_told_not_to(shared: TracerProcess, write: Any) -> None:
+    spec = write(
+        """
+        def step(model, inputs):
+            loss = (model(inputs) ** 2).sum()
+            loss.backward()
+            return loss
+        """
+    )
+    error = refused(shared, spec)
+    assert error.kind == "bad_model"
+    assert "calls .backward()" in error.message
+
+
 def test_last_words_are_one_short_line_whatever_was_printed(write: Any) -> None:
     spec = write("import os\ndef make():\n    os.write(2, b'\\x1b\\xff' * 99_999 + b'the end\\n')\n    os._exit(3)\n")
     with TracerProcess() as tracer:

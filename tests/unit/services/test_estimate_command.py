@@ -107,6 +107,12 @@ def test_the_plain_answer_begins_with_the_verdict(model: Path, capsys: pytest.Ca
     assert "Largest batch at a risk of 5 %: none, not even one sample." in lines
 
 
+def test_the_end_of_the_search_is_not_called_the_largest_batch(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """2^20 samples of 64 floats, their outputs and gradients are 1 GiB: nothing on this card."""
+    assert cli.run(["estimate", "--model", f"python:{model}:make", *CARD, "--no-levers", "--rung", "meta"]) == 0
+    assert "Largest batch at a risk of 5 %: 1048576 or more (asked for: 1)" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
