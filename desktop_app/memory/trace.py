@@ -64,6 +64,7 @@ class TraceSubject:
     validates: bool = True
     set_to_none: bool = True  # zero_grad
     saves: bool = False
+    keeps_loss: bool = True  # until the next one is there, as a loop's variable does
     notes: tuple[str, ...] = ()  # what was assumed of the model, for the trace's warnings
 
 
@@ -144,6 +145,7 @@ class _Run:
         self._scaler: Any = None
         self._batch: Any = None
         self._loss: torch.Tensor | None = None
+        self._norm: torch.Tensor | None = None
 
     def go(self) -> tuple[TraceEvent, ...]:
         subject = self._subject
@@ -155,6 +157,7 @@ class _Run:
             subject.model.train()
             for step in range(1, STEPS + 1):
                 self.recorder.step = step
+                self._norm = None
                 for _ in range(subject.accumulation):
                     self._micro_step()
                 self._optimizer_step()
@@ -179,13 +182,17 @@ class _Run:
             self._enter(Phase.BACKWARD)
             loss = self._loss / self._subject.accumulation if self._subject.accumulation > 1 else self._loss
             self._scaler.scale(loss).backward()
+        if not self._subject.keeps_loss:
+            del loss
+            self._loss = None
 
     def _optimizer_step(self) -> None:
         self._enter(Phase.OPTIMIZER)
         with self._tracker:
             if self._subject.grad_clip is not None:
                 self._scaler.unscale_(self._subject.optimizer)
-                torch.nn.utils.clip_grad_norm_(self._subject.model.parameters(), self._subject.grad_clip)
+                parameters = self._subject.model.parameters()
+                self._norm = torch.nn.utils.clip_grad_norm_(parameters, self._subject.grad_clip)
             with self._stage.made_up.certain() if self._scaler.is_enabled() else nullcontext():
                 self._scaler.step(self._subject.optimizer)
             self._scaler.update()
@@ -194,7 +201,7 @@ class _Run:
             self._subject.optimizer.zero_grad(set_to_none=self._subject.set_to_none)
 
     def _validate(self) -> None:
-        self._batch = self._loss = None
+        self._batch = self._loss = self._norm = None
         self._enter(Phase.VALIDATION)
         self._subject.model.eval()
         self._batch = self._new_batch()

@@ -97,6 +97,7 @@ class _Loop:
             optimizer=self._recipe.optimizer(self._config, self._model),
             batch=self._batch,
             micro_step=self._micro_step,
+            keeps_loss=False,
         )
 
     def _batch(self, batch_size: int, device: torch.device) -> tuple[Tensor, Tensor]:

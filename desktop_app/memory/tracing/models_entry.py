@@ -30,5 +30,9 @@ def entry_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> TrainingParts
     if not isinstance(subject, TraceSubject):
         raise TracerError("bad_model", f"{name} returned a {type(subject).__name__}, not a TraceSubject.")
     return TrainingParts(
-        model=subject.model, batch=subject.batch, micro_step=subject.micro_step, optimizer=subject.optimizer
+        model=subject.model,
+        batch=subject.batch,
+        micro_step=subject.micro_step,
+        optimizer=subject.optimizer,
+        keeps_loss=subject.keeps_loss,
     )
