@@ -123,6 +123,7 @@ class FakeCudaStage:
                     types.append(FakeTensor)
                     stack.callback(types.remove, FakeTensor)
             patch(stack, FakeTensor, "__deepcopy__", _copy_deeply)
+            patch(stack, FakeTensor, "numpy", _as_array)
             patch(stack, nn.RNNBase, "flatten_parameters", lambda *_: None)  # looks at addresses
             stack.enter_context(torch.compiler.set_stance("force_eager"))  # what is compiled is traced as it is written
             _choosers.append(self._chooser)
@@ -204,6 +205,16 @@ def _copy_deeply(tensor: FakeTensor, memo: dict[int, Any]) -> Any:
             known.requires_grad_(tensor.requires_grad)
         memo[id(tensor)] = known
     return known
+
+
+def _as_array(tensor: FakeTensor, *, force: bool = False) -> Any:
+    """``Tensor.numpy``, with its own words for what is still on the card."""
+    if tensor.device.type != "cpu" and not force:
+        raise TypeError(
+            f"can't convert {tensor.device} device type tensor to numpy. "
+            "Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    return tensor.detach().to("cpu", copy=True).numpy()
 
 
 def _missing(*_: Any, **__: Any) -> Any:

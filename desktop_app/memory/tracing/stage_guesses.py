@@ -40,7 +40,7 @@ class Guesses:
     def answer(self, func: Any, args: Sequence[Any], kwargs: Any, call: _Call) -> Any:
         """``NO_GUESS`` where the op needs no values. ``call`` runs an op that needs none."""
         make = _ANSWERS.get(func)
-        if make is None or (isinstance(args[0], torch.Tensor) and _has_values(args[0])):
+        if make is None or (func not in _TO_HOST and isinstance(args[0], torch.Tensor) and _has_values(args[0])):
             return NO_GUESS
         made = make(call, *args, **(kwargs or {}))
         if made is not NO_GUESS and not self._certain and func not in _EXACT:
@@ -66,11 +66,34 @@ def _zero(dtype: torch.dtype) -> bool | int | float:
 
 
 def _copied(call: _Call, tensor: torch.Tensor, **kwargs: Any) -> Any:  # noqa: ARG001
-    """From the card to the host: zeros, for who looks at them afterwards."""
+    """From the card to the host: zeros, for who looks at them afterwards. Real ones: a fake tensor's memory is
+    whatever the heap had there, and ``numpy`` would read it."""
     device = kwargs.get("device")
-    if device is None or device.type != "cpu" or isinstance(tensor, FakeTensor):
+    if device is None or device.type != "cpu" or _is_real(tensor):
         return NO_GUESS
-    return torch.zeros(tensor.shape, dtype=kwargs.get("dtype") or tensor.dtype, device="cpu")
+    dtype = kwargs.get("dtype") or tensor.dtype
+    shape = tensor.shape
+    if kwargs.get("memory_format", torch.preserve_format) is torch.contiguous_format:
+        return torch.zeros(shape, dtype=dtype, device="cpu")
+    strides = torch.empty_like(tensor, device="meta").stride()  # as a copy has them: dense, in the same order
+    return torch.empty_strided(shape, strides, dtype=dtype, device="cpu").zero_()
+
+
+def _copied_into(call: _Call, target: torch.Tensor, source: torch.Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG001
+    """From the card into a tensor that is on the host already."""
+    return NO_GUESS if _is_real(source) or not _is_real(target) else target.zero_()
+
+
+def _all_copied_into(call: _Call, targets: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG001
+    if any(map(_is_real, sources)) or not all(map(_is_real, targets)):
+        return NO_GUESS
+    for target in targets:
+        target.zero_()
+    return None
+
+
+def _is_real(tensor: torch.Tensor) -> bool:
+    return not isinstance(tensor, FakeTensor) and tensor.device.type == "cpu"
 
 
 def _not_equal(call: _Call, *args: Any, **kwargs: Any) -> bool:  # noqa: ARG001
@@ -240,10 +263,14 @@ _EXACT: Final[dict[Any, _Call]] = {
     if op is not None
 }
 
+_TO_HOST: Final = frozenset({aten._to_copy.default, aten.copy_.default, aten._foreach_copy_.default})  # noqa: SLF001
+
 _ANSWERS: Final[dict[Any, _Call]] = {
     **_EXACT,
     aten._local_scalar_dense.default: _scalar,  # noqa: SLF001
     aten._to_copy.default: _copied,  # noqa: SLF001
+    aten.copy_.default: _copied_into,
+    aten._foreach_copy_.default: _all_copied_into,
     aten.equal.default: _not_equal,
     aten.nonzero.default: _nonzero,
     aten.masked_select.default: _masked_select,

@@ -134,6 +134,71 @@ class Looks(nn.Module):
         return LOOKS[self.look](self.head(images.flatten(1)))
 
 
+def host_copies(rung: str) -> dict[str, Any]:
+    """What code sees that copies from the card to the host, by the way it is done, and what was counted meanwhile."""
+    from desktop_app.memory.trace import trace_ops
+
+    stage = open_stage(card(), rung=rung)
+    seen: dict[str, Any] = {}
+
+    def dirt() -> Tensor:
+        return torch.full((1000,), 7.0, device="cpu")
+
+    def run(enter: Callable[[Phase], None]) -> None:
+        values = torch.randn(1000, requires_grad=True)
+        for name, look in COPIES.items():
+            before = stage.guesses.total()
+            for _ in range(20):  # memory that was just freed is given out again, with what was in it
+                [dirt() for _ in range(4)].clear()
+                copy = look(values)
+                seen[name] = [float(abs(copy).max()), str(copy.dtype)]
+                if seen[name][0] != 0:
+                    break
+            seen[name].append(stage.guesses.total() - before)
+
+    trace_ops(run, card=card(), stage=stage)
+    return seen
+
+
+def into(target: Tensor, source: Tensor) -> Any:
+    target.copy_(source)
+    return target.numpy()
+
+
+def all_into(target: Tensor, source: Tensor) -> Any:
+    torch._foreach_copy_([target], [source])
+    return target.numpy()
+
+
+COPIES: dict[str, Callable[[Tensor], Any]] = {
+    "cpu": lambda values: values.detach().cpu().numpy(),
+    "to": lambda values: values.detach().to("cpu", torch.float64).numpy(),
+    "forced": lambda values: values.numpy(force=True),
+    "into": lambda values: into(torch.full((1000,), 7.0, device="cpu"), values.detach()),
+    "all into": lambda values: all_into(torch.full((1000,), 7.0, device="cpu"), values.detach()),
+    "like": lambda values: torch.zeros_like(values.detach(), device="cpu").numpy(),
+}
+
+
+def loss_on_host(rung: str) -> dict[str, Any]:
+    """A loss that is computed on the host from what the card gave: its gradient goes back to the card."""
+    from desktop_app.memory.trace import trace_ops
+
+    stage = open_stage(card(), rung=rung)
+    found: list[Any] = []
+
+    def run(enter: Callable[[Phase], None]) -> None:
+        weight = torch.randn(100, requires_grad=True)
+        loss = (weight * 2).cpu().sum()
+        enter(Phase.BACKWARD)
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert weight.grad is not None
+        found.extend([weight.grad.device.type == stage.device.type, loss.item()])
+
+    made = summary(trace_ops(run, card=card(), stage=stage))
+    return {**made, "found": found, "guesses": dict(stage.guesses)}
+
+
 LOOKS: dict[str, Callable[[Tensor], Tensor]] = {
     "item": lambda out: out * out.mean().item(),
     "bool": lambda out: out if out.sum() > 0 else -out,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.memory.tracing.staged import adopted, kernel_taken, questions, training
+from tests.unit.memory.tracing.staged import adopted, host_copies, kernel_taken, loss_on_host, questions, training
 
 OnRung = Callable[..., Any]
 
@@ -208,6 +208,24 @@ def test_values_are_made_up_and_counted(on_rung: OnRung, look: str, guess: str) 
     assert sum(result["guesses"].values()) >= 3  # two steps and a validation batch
     if look == "nonzero":
         assert 4 * 8 * 2 * 8 in made(result, phase="FORWARD")  # every element: two indices of 8 bytes
+
+
+def test_copies_to_the_host_are_zeros_and_counted_and_never_what_the_heap_had(on_rung: OnRung) -> None:
+    seen = on_rung(host_copies)
+    assert {name: found[:2] for name, found in seen.items()} == {
+        **{name: [0.0, "float32"] for name in ("cpu", "forced", "into", "all into", "like")},
+        "to": [0.0, "float64"],
+    }
+    counted = {name: found[2] for name, found in seen.items()}
+    assert counted.pop("like") in (0, 20)  # zeros by its own name: no guess where they are real
+    assert counted == dict.fromkeys(("cpu", "to", "forced", "into", "all into"), 20)
+
+
+def test_a_loss_on_the_host_sends_its_gradient_back_to_the_card(on_rung: OnRung) -> None:
+    result = on_rung(loss_on_host)
+    assert result["found"] == [True, 0.0]
+    assert result["guesses"] == {"to_copy": 1}
+    assert 400 in made(result, phase="BACKWARD")  # the gradient, on the card
 
 
 def test_models_are_adopted_with_ties_marks_and_memory_formats(on_rung: OnRung) -> None:
