@@ -30,6 +30,7 @@ _RESOLUTION: Final = 0.002  # of P(fits): replays with a limit stop there
 _SURE: Final = 1e-9  # sums of probabilities are this exact
 _ROUNDING: Final = 0.01  # bytes: a quantile that is the room must fit in it
 _FITS: Final = 0.95
+_ASKED: Final = (0.5, 0.9, _FITS, 0.99)  # certainties that are asked for: P(fits) is told on the right side of them
 
 
 class Workspaces(Protocol):
@@ -152,14 +153,22 @@ class Outlook:
 
     @cached_property
     def fits_probability(self) -> float:
-        """That the training runs: it fits, or goes on after giving its cache back. Never above the truth."""
+        """That the training runs: it fits, or goes on after giving its cache back. Never above the truth.
+
+        At least 0.95 where, and only where, ``fits(risk=0.05)``.
+        """
         for scenario, curves in zip(self._scenarios, self._curves, strict=True):
             roomy = int(np.searchsorted(self._limits, curves.reserved_peak_bytes))
             scenario.enough = max(scenario.short, min(scenario.enough, roomy))
         while True:
             low, high = self._bounds()
             if high - low <= _RESOLUTION or not self._refine():
-                return min(1.0, low)
+                break
+        for asked in _ASKED:
+            low, high = self._bounds()
+            if low < asked <= high + _SURE and self.fits(risk=1.0 - asked):
+                return max(asked, self._bounds()[0])
+        return min(1.0, self._bounds()[0])
 
     def verdict(self) -> Verdict:
         """By the quantiles that fit."""

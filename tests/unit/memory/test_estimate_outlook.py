@@ -98,6 +98,20 @@ def test_a_full_allocator_gives_its_cache_back_and_goes_on() -> None:
     assert (ample.fits_probability, ample.gives_back, ample.device().p50) == (1.0, False, 350 * MIB)
 
 
+@pytest.mark.parametrize("runs", [947, 948, 949, 950, 951, 952, 953])
+def test_fits_is_said_where_and_only_where_the_probability_is(runs: int) -> None:
+    """Contexts of 0 … 999 MiB, a block of 200 MiB: as many of them run as the room has MiB beside the block."""
+    contexts = tuple(MIB * index for index in range(1000))
+    table = returning(first=100 * MIB, second=200 * MIB)
+    outlook = Outlook(table, Unknowns(contexts, NONE), room_bytes=(200 + runs - 1) * MIB)
+    probability = outlook.fits_probability
+    assert probability == pytest.approx(runs / 1000, abs=0.002)
+    assert (probability >= 0.95) == (runs >= 950)
+    assert (outlook.verdict() is Verdict.FITS) == outlook.fits(risk=0.05) == (runs >= 950)
+    assert outlook.fits_probability == probability
+    assert (outlook.device().p95 <= outlook.room_bytes) == (runs >= 950)
+
+
 def test_quantiles_stay_in_the_room_as_far_as_the_training_does() -> None:
     """Contexts of 0 … 90 MiB; the second block needs 200 MiB, the cache of the first is 100 MiB on top."""
     contexts = tuple(10 * MIB * index for index in range(10))
