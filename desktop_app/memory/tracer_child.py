@@ -35,6 +35,7 @@ class TracerChild:
         """Starts it. Raises ``OSError`` when the system will not."""
         self.messages: Final[queue.SimpleQueue[Mapping[str, Any] | None]] = queue.SimpleQueue()
         self.started_s: Final = time.monotonic()
+        self._first_line = ""
         self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
         # A session of its own: Ctrl+C in the terminal is for us, and with it all that the model starts ends too.
         self._process = subprocess.Popen(  # noqa: S603
@@ -70,6 +71,15 @@ class TracerChild:
     def last_words(self) -> str:
         """The last line that it or the model wrote on standard error."""
         return next((line for line in reversed(self._last_lines) if line), "")
+
+    @property
+    def first_and_last_words(self) -> str:
+        """The first line, what is wrong by a launcher's habit, and the last, by Python's. As long as one of them."""
+        first, last = self._first_line, self.last_words
+        if first == last or not first:
+            return last
+        last = last[-(_LAST_LINE_LIMIT // 2) :]
+        return f"{first[: _LAST_LINE_LIMIT - len(last) - 3]} … {last}"
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Its end, should it come meanwhile, is told by ``messages``."""
@@ -120,4 +130,6 @@ class TracerChild:
         with pipe:
             while line := pipe.readline(_LINE_LIMIT):
                 text = line[-4 * _LAST_LINE_LIMIT :].decode(errors="replace").strip()[-_LAST_LINE_LIMIT:]
-                self._last_lines.append("".join(letter if letter.isprintable() else "?" for letter in text))
+                shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+                self._first_line = self._first_line or shown
+                self._last_lines.append(shown)

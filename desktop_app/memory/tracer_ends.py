@@ -26,6 +26,7 @@ def ended(child: TracerChild, python: Path, *, has_spoken: bool) -> TracerError:
     """Of a child that ended unasked. ``has_spoken``: it has shown that it is a Python."""
     code, words = child.exit_code or 0, f": {child.last_words}" if child.last_words else ""
     if not has_spoken and code >= 0:
+        words = f": {child.first_and_last_words}" if child.last_words else ""  # a launcher's last line may be a list
         return TracerError("not_python", f"{python} is no Python 3{words or '.'}", params={"python": str(python)})
     if code >= 0:
         return CrashedError("crashed", f"The interpreter that traces ended with code {code}{words or '.'}")

@@ -100,6 +100,23 @@ def test_a_program_that_is_no_python_is_said(tmp_path: Path, script: str, words:
 
 
 @pytest.mark.skipif(WINDOWS, reason="POSIX programs")
+def test_a_launcher_that_has_nothing_to_launch_is_heard_from_its_first_line_on(tmp_path: Path) -> None:
+    """What pyenv's shim prints for a command that no selected version has; its last line is a list of versions."""
+    program = tmp_path / "python"
+    lines = ("pyenv: python3.12: command not found", "", "The `python3.12' command exists in these Python versions:")
+    program.write_text("\n".join(["#!/bin/sh", "cat >&2 <<'END'", *lines, "  3.12.4", "", "END", "exit 127", ""]))
+    program.chmod(0o755)
+    error = refused(program)
+    assert error.kind == "not_python"
+    assert error.message == f"{program} is no Python 3: pyenv: python3.12: command not found … 3.12.4"
+    program.write_text(
+        "#!/bin/sh\nhead -c 5000 /dev/zero | tr '\\0' a >&2\necho >&2\n"
+        "head -c 5000 /dev/zero | tr '\\0' b >&2\nexit 1\n"
+    )
+    assert refused(program).message == f"{program} is no Python 3: {97 * 'a'} … {100 * 'b'}"
+
+
+@pytest.mark.skipif(WINDOWS, reason="POSIX programs")
 def test_a_file_of_another_machine_is_said(tmp_path: Path) -> None:
     program = tmp_path / "python"
     program.write_bytes(b"\x7fELF of some other kind")
