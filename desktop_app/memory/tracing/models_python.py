@@ -121,15 +121,24 @@ def _named(returned: Any, *, where: str) -> dict[str, Any]:
         return dict(returned)
     if isinstance(returned, (tuple, list)):
         return _from_order(returned, where=where)
+    _refuse_class(returned, where=where)
     values = {name: getattr(returned, name) for name in _NAMES if hasattr(returned, name)}
     if "model" not in values:
         raise TracerError("bad_model", f"{where} returned a {type(returned).__name__}; expected is {EXPECTED}.")
     return values
 
 
+def _refuse_class(value: Any, *, where: str) -> None:
+    """Of a class in place of what it makes, which could be called like a function."""
+    for kind, what in ((torch.optim.Optimizer, "an optimizer"), (nn.Module, "a model")):
+        if isinstance(value, type) and issubclass(value, kind):
+            raise TracerError("bad_model", f"{where}: return {what}, not the class {value.__name__}.")
+
+
 def _from_order(returned: tuple[Any, ...] | list[Any], *, where: str) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for value in returned:
+        _refuse_class(value, where=where)
         if isinstance(value, nn.Module) and "model" not in named:
             named["model"] = value
         elif isinstance(value, torch.optim.Optimizer) and "optimizer" not in named:
@@ -150,6 +159,8 @@ def _from_order(returned: tuple[Any, ...] | list[Any], *, where: str) -> dict[st
 
 def _parts(named: dict[str, Any], spec: TrainingSpec, stage: Stage, *, where: str) -> TrainingParts:
     model, optimizer = named.get("model"), named.get("optimizer")
+    for value in (model, optimizer):
+        _refuse_class(value, where=where)
     if not isinstance(model, nn.Module):
         raise TracerError("bad_model", f"{where} returned no model (a torch.nn.Module); expected is {EXPECTED}.")
     if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):

@@ -134,6 +134,10 @@ def test_the_function_is_told_what_the_form_says(file: Any) -> None:
         ("return {'net': model()}", "returned 'net'; known names are model, optimizer, step, batch, inputs, head."),
         ("return {'model': model(), 'optimizer': 'adam'}", "as optimizer a str, not a torch.optim.Optimizer"),
         ("return {'model': model(), 'step': 4}", "as step a int, not step(model, batch)"),
+        ("return model(), torch.optim.SGD, step, batch", "training: return an optimizer, not the class SGD."),
+        ("return {'model': model(), 'optimizer': torch.optim.AdamW}", "return an optimizer, not the class AdamW."),
+        ("return nn.Linear, step, batch", "training: return a model, not the class Linear."),
+        ("return nn.Linear", "training: return a model, not the class Linear."),
         ("return model(), step", "returned no batch: return batch(batch_size, device) too"),
         (
             "return model(), (lambda m, b: m(b[0])), batch",
