@@ -48,6 +48,7 @@ _NEEDS_DATA: Final = (
     "no data_ptr",
     "not have storage",
 )
+_TWO_DEVICES: Final = ("Expected all tensors to be on the same device", "is not on the expected device")
 _SECOND_BACKWARD: Final = "Trying to backward through the graph a second time"
 
 _Jobs = queue.SimpleQueue[bytes]
@@ -225,6 +226,9 @@ def explained(error: BaseException, *, model: str) -> TracerError:
         return TracerError("needs_data", line, params={"where": place})
     if _SECOND_BACKWARD in said:
         return TracerError("bad_model", f"{place}: the step calls .backward(): let it return the loss and no more.")
+    if user_file is not None and where and any(words in said for words in _TWO_DEVICES):
+        line = f"{place}: a tensor is on the CPU while the model is on the card: make the batch on `device` ({said})"
+        return TracerError("bad_model", line, params={"where": place})
     kind = "failed" if user_file is None or not where else "bad_model"
     return TracerError(kind, f"{place}: {said}", params={"where": place})
 

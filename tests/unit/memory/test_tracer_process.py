@@ -299,6 +299,15 @@ def test_a_step_that_calls_backward_is_told_not_to(shared: TracerProcess, write:
     assert "calls .backward()" in error.message
 
 
+@pytest.mark.parametrize("rung", [None, "meta"])
+def test_a_batch_on_the_host_is_told_where_to_be_made(shared: TracerProcess, write: Any, rung: str | None) -> None:
+    error = refused(shared, write("def batch(size, device):\n    return torch.zeros(size, 64)\n"), rung=rung)
+    assert error.kind == "bad_model"
+    assert (
+        ".py:9: a tensor is on the CPU while the model is on the card: make the batch on `device` (" in error.message
+    )
+
+
 def test_last_words_are_one_short_line_whatever_was_printed(write: Any) -> None:
     spec = write("import os\ndef make():\n    os.write(2, b'\\x1b\\xff' * 99_999 + b'the end\\n')\n    os._exit(3)\n")
     with TracerProcess() as tracer:
