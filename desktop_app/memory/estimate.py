@@ -38,6 +38,7 @@ PENDING: Final = "pending"  # of an answer whose largest batch is still being se
 WARN_RETURNS_CACHE: Final = "returns_cache"  # it runs, but has to give its cache back to the driver again and again
 WARN_NOT_CONFIRMED: Final = "batch_search_limited"  # the largest batch is what was seen to fit, not the limit
 WARN_LIMITED_BY_DATA: Final = "batch_limited_by_data"
+WARN_SEARCH_ENDED: Final = "batch_search_ended"  # the largest batch is where the search ends: that many or more
 
 
 def estimate(
@@ -158,5 +159,7 @@ class _Job:
             warnings.append(WARN_NOT_CONFIRMED)
         if most_batch is not None and found.largest == most_batch and found.next_batch is None:
             warnings.append(WARN_LIMITED_BY_DATA)
+        if most_batch is None and found.largest == MOST and found.next_batch is None:
+            warnings.append(WARN_SEARCH_ENDED)
         seconds = time.perf_counter() - self.started_s
         return dataclasses.replace(answer, largest_batch=found.largest, warnings=tuple(warnings), seconds=seconds)

@@ -42,6 +42,7 @@ _ZERO: Final = {
 }
 _WARNINGS: Final[Mapping[str, str]] = {
     "batch_limited_by_data": "A larger batch would fit, but there are no more samples.",
+    "batch_search_ended": "The search for the largest batch ended there: a larger one may fit too.",
     "batch_search_limited": "The largest batch could not be searched to the end.",
     "returns_cache": "It runs by giving cached memory back to the driver again and again, which takes time.",
     "states_only": "Activations are not in it: the shape of the model is not known.",

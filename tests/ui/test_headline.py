@@ -129,6 +129,7 @@ def test_too_big_offers_the_largest_batch_only_when_there_is_one() -> None:
     [
         (88, (), "Largest batch that fits: 88."),
         (1600, ("batch_limited_by_data",), "All 1,600 training samples fit into one batch."),
+        (1048576, ("batch_search_ended",), "A batch of 1,048,576 fits, larger ones perhaps."),
         (64, ("batch_search_limited",), "A batch of 64 fits, larger ones perhaps."),
         (None, ("batch_search_limited",), "The largest batch could not be found."),
         (None, (), "Not even a batch of one fits."),

@@ -42,7 +42,9 @@ _WARNINGS: Final = {
     "states_only": QT_TRANSLATE_NOOP("Memory", "Activations are not counted: the true peak is higher."),
     "shim_crashed": QT_TRANSLATE_NOOP("Memory", "The stand-in for CUDA crashed; traced on meta tensors instead."),
 }
-_SAID_WITH_THE_BATCH: Final = frozenset({"pending", "batch_search_limited", "batch_limited_by_data"})
+_SAID_WITH_THE_BATCH: Final = frozenset(
+    {"pending", "batch_search_ended", "batch_search_limited", "batch_limited_by_data"}
+)
 
 
 def title() -> str:

@@ -114,7 +114,7 @@ def estimate_facts(estimate: Estimate) -> str:
 def largest_batch(estimate: Estimate) -> str:
     if "pending" in estimate.warnings:
         return QCoreApplication.translate("Verdict", "The largest batch is being searched.")
-    searched = "batch_search_limited" not in estimate.warnings
+    searched = not {"batch_search_limited", "batch_search_ended"}.intersection(estimate.warnings)
     if estimate.largest_batch is None:
         return (
             QCoreApplication.translate("Verdict", "Not even a batch of one fits.")

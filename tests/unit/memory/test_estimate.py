@@ -272,6 +272,19 @@ def test_samples_that_are_not_there_are_not_asked_for() -> None:
     assert estimate(spec_of(4), card_of(CONTEXT.quantile(0.5)), trace=Source(), most_batch=10).warnings == ()
 
 
+def test_the_end_of_the_search_is_no_limit_and_says_so() -> None:
+    """A training whose memory does not grow: 2^20 samples and more."""
+
+    def trace(spec: TrainingSpec, card: CardSpec) -> Trace:
+        assert card is GTX_1660
+        return network(spec.batch_size, sample_bytes=0)
+
+    found = estimate(spec_of(4), GTX_1660, trace=trace)
+    assert (found.largest_batch, found.warnings) == (1048576, ("batch_search_ended",))
+    told = estimate(spec_of(4), GTX_1660, trace=trace, most_batch=10)
+    assert (told.largest_batch, told.warnings) == (10, (WARN_LIMITED_BY_DATA,))
+
+
 def test_a_search_that_cannot_finish_says_so() -> None:
     def trace(spec: TrainingSpec, card: CardSpec) -> Trace:
         if spec.batch_size > 8:

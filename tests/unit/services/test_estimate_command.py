@@ -109,8 +109,15 @@ def test_the_plain_answer_begins_with_the_verdict(model: Path, capsys: pytest.Ca
 
 def test_the_end_of_the_search_is_not_called_the_largest_batch(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """2^20 samples of 64 floats, their outputs and gradients are 1 GiB: nothing on this card."""
-    assert cli.run(["estimate", "--model", f"python:{model}:make", *CARD, "--no-levers", "--rung", "meta"]) == 0
-    assert "Largest batch at a risk of 5 %: 1048576 or more (asked for: 1)" in capsys.readouterr().out
+    command = ["estimate", "--model", f"python:{model}:make", *CARD, "--no-levers", "--rung", "meta"]
+    assert cli.run(command) == 0
+    text = capsys.readouterr().out
+    assert "Largest batch at a risk of 5 %: 1048576 or more (asked for: 1)" in text
+    assert "Note: The search for the largest batch ended there: a larger one may fit too." in text
+    assert cli.run([*command, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["largest_batch"] == 1048576
+    assert "batch_search_ended" in answer["warnings"]
 
 
 @pytest.mark.parametrize(
