@@ -1,4 +1,4 @@
-"""Binary units and their texts. Sizes are ``int`` bytes in code and MiB or GiB on screen."""
+"""Binary units and their texts. Sizes are ``int`` bytes in code and MiB, GiB or TiB on screen."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Final
 KIB: Final = 1024
 MIB: Final = 1024**2
 GIB: Final = 1024**3
+TIB: Final = 1024**4
 
 
 def format_bytes(size_bytes: float, *, signed: bool = False) -> str:
-    """``6.00 GiB``, ``512 MiB``: two decimals from 1 GiB, none below (design/README.md, Words)."""
+    """``6.00 GiB``, ``1.22 TiB``, ``512 MiB``: two decimals from 1 GiB, none below (design/README.md, Words)."""
     sign = "+" if signed and size_bytes > 0 else "\N{MINUS SIGN}" if size_bytes < 0 else ""
     size = abs(size_bytes)
+    if size >= TIB:
+        return f"{sign}{size / TIB:.2f} TiB"
     if size >= GIB:
         return f"{sign}{size / GIB:.2f} GiB"
     if size >= MIB:

@@ -54,7 +54,7 @@ def test_time_range_reads_outwards() -> None:
         (3 * KIB, "3 KiB"),
         (512 * MIB, "512 MiB"),
         (6 * GIB, "6.00 GiB"),
-        (5 * 2**40, "5120.00 GiB"),
+        (5 * 2**40, "5.00 TiB"),
         (-int(0.34 * GIB), "−348 MiB"),
     ],
 )

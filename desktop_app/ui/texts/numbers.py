@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QCoreApplication
 
-from desktop_app.core.units import GIB, MIB, format_bytes
+from desktop_app.core.units import GIB, MIB, TIB, format_bytes
 
 # Between a number and its unit, so that a line never breaks there.
 NBSP: Final = "\N{NO-BREAK SPACE}"
@@ -46,6 +46,8 @@ def size(size_bytes: float, *, signed: bool = False) -> str:
 
 def spare(size_bytes: float) -> str:
     """A size one need not know to the last digit: one decimal from 1 GiB."""
+    if abs(size_bytes) >= TIB:
+        return with_unit(size_bytes / TIB, "TiB", 1)
     if abs(size_bytes) >= GIB:
         return with_unit(size_bytes / GIB, "GiB", 1)
     return size(size_bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from desktop_app.core.units import GIB, KIB, MIB, format_bytes, format_torch_size
+from desktop_app.core.units import GIB, KIB, MIB, TIB, format_bytes, format_torch_size
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,9 @@ from desktop_app.core.units import GIB, KIB, MIB, format_bytes, format_torch_siz
         (6 * GIB, "6.00 GiB"),
         (5.914 * GIB, "5.91 GiB"),
         (80 * GIB, "80.00 GiB"),
+        (1023.5 * GIB, "1023.50 GiB"),
+        (TIB, "1.00 TiB"),
+        (1024**4 + 256 * 1024**3, "1.25 TiB"),
         (-300 * MIB, "\N{MINUS SIGN}300 MiB"),
     ],
 )
