@@ -1929,8 +1929,12 @@
         <translation>二十次有十九次在此之下。</translation>
     </message>
     <message>
-        <source>Peak by phase</source>
-        <translation>各阶段的峰值</translation>
+        <source>Each phase on its own</source>
+        <translation>各阶段单独计算</translation>
+    </message>
+    <message>
+        <source>The device&apos;s peak in each phase as if the cache were emptied before it. The peak of the step also holds what earlier phases left in the cache.</source>
+        <translation>假设每个阶段开始前缓存已清空时，该阶段的设备显存峰值。整步的峰值还包含先前阶段留在缓存中的显存。</translation>
     </message>
     <message>
         <source>How it was found</source>

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QWheelEvent
-from PySide6.QtWidgets import QLabel, QToolButton, QWidget
+from PySide6.QtGui import QColor, QGuiApplication, QWheelEvent
+from PySide6.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop_app.core.estimates import Timeline
@@ -23,8 +23,9 @@ from desktop_app.ui.main_window import MainWindow
 from desktop_app.ui.memory.block_facts import block_facts, largest_blocks
 from desktop_app.ui.memory.canvas import TimelineCanvas
 from desktop_app.ui.memory.colors import kind_color
+from desktop_app.ui.memory.legend import Entry, Legend
 from desktop_app.ui.memory.memory_page import MemoryPage, owners_within
-from desktop_app.ui.memory.phase_bars import phase_spans
+from desktop_app.ui.memory.phase_bars import PhaseBars, phase_spans
 from desktop_app.ui.memory.source_switch import Source
 from desktop_app.ui.memory.timeline_layout import block_shades
 from desktop_app.ui.parts import Part
@@ -524,3 +525,35 @@ def test_closed_page_dies_with_its_window(make_window: MakeWindow) -> None:
     make_window.windows.remove(window)  # type: ignore[attr-defined]
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert gone
+
+
+def test_the_key_keeps_its_lines_where_the_step_gets_narrower(show: Show) -> None:
+    """Laid out wide first, where all of it is one row, then narrow, where it takes two."""
+    theme = LIGHT
+    holder = QWidget()
+    key = Legend(theme)
+    column = QVBoxLayout(holder)
+    column.addWidget(key)
+    column.addWidget(QWidget(), stretch=1)
+    tint = QColor("red")
+    key.set_entries([Entry(f"Kind {at}", tint) for at in range(8)] + [Entry("room 5.59 GiB", tint, dash=True)], theme)
+    show(holder, width=1200, height=200)
+    one_row = key.height()
+    holder.resize(400, 200)
+    for _ in range(3):
+        QCoreApplication.processEvents()
+    assert key.height() == key.heightForWidth(key.width())
+    assert key.height() > 1.5 * one_row
+
+
+def test_phases_are_said_to_be_each_on_its_own(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.TOO_BIG))
+    page = page_of(window)
+    assert "Each phase on its own" in words(page)
+    bars = page.findChild(PhaseBars)
+    assert bars is not None
+    assert "as if the cache were emptied before it" in bars.toolTip()
+    window.set_language(i18n.CHINESE)
+    QCoreApplication.processEvents()
+    assert "各阶段单独计算" in words(page)
+    assert "缓存已清空" in bars.toolTip()

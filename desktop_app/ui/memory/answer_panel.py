@@ -135,6 +135,8 @@ class AnswerPanel(QWidget):
 
     def retranslate(self) -> None:
         self._phases_heading.setText(texts.phases_heading())
+        for widget in (self._phases_heading, self._bars):
+            widget.setToolTip(texts.phases_help())
         self._how_heading.setText(texts.how_heading())
         self._table.retranslate()
         self._write()

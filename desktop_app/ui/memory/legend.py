@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from desktop_app.ui.brush import Typeset, write
@@ -69,6 +69,12 @@ class Legend(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(round(10 * self._types.line), round(_ROW * self._types.line) if self._entries else 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width may take other rows, and the size hint, which is the most a layout gives, goes by the width."""
+        super().resizeEvent(event)
+        if self.heightForWidth(self.width()) != self.height():
+            self.updateGeometry()
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() is QEvent.Type.FontChange:

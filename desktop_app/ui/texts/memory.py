@@ -93,7 +93,16 @@ def quantile_help(which: str) -> str:
 
 
 def phases_heading() -> str:
-    return QCoreApplication.translate("Memory", "Peak by phase")
+    return QCoreApplication.translate("Memory", "Each phase on its own")
+
+
+def phases_help() -> str:
+    """Why the highest of them need not be the peak of the device."""
+    return QCoreApplication.translate(
+        "Memory",
+        "The device's peak in each phase as if the cache were emptied before it. "
+        "The peak of the step also holds what earlier phases left in the cache.",
+    )
 
 
 def how_heading() -> str:
