@@ -17,7 +17,7 @@ from desktop_app.memory.estimate_table import EventTable
 from desktop_app.memory.estimate_unknowns import Setting
 from desktop_app.memory.trace_data import Trace
 from desktop_app.memory.trace_errors import TracerError, UntraceableError
-from desktop_app.memory.training_spec import CHECKPOINTING, SHARDING, TrainingSpec
+from desktop_app.memory.training_spec import CHECKPOINTING, DEFAULT_OPTIMIZER, SHARDING, TrainingSpec
 
 EXPANDABLE: Final = "expandable_segments"
 
@@ -107,7 +107,8 @@ def _checkpointing(spec: TrainingSpec, card: CardSpec, trace: Trace) -> Iterator
 
 
 def _optimizer(spec: TrainingSpec, card: CardSpec, trace: Trace) -> Iterator[Candidate]:  # noqa: ARG001
-    name = spec.optimizer.lower().replace("_", "").replace("-", "")
+    """What takes the place of the optimizer that the training names, else of the one that was seen to step."""
+    name = (spec.optimizer or trace.optimizer or DEFAULT_OPTIMIZER).lower().replace("_", "").replace("-", "")
     other: dict[str, Any] = {"optimizer_arguments": {}, "foreach": None, "fused": None}
     if name in _EIGHT_BIT:
         yield Candidate("adam8bit", {"optimizer": _EIGHT_BIT[name], **_differing(spec, other)})

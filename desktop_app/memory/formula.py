@@ -16,7 +16,7 @@ from desktop_app.core.estimates import Quantiles
 from desktop_app.core.forecasts import Estimate, Verdict
 from desktop_app.core.steps import Category, Phase
 from desktop_app.memory.estimate_unknowns import Setting
-from desktop_app.memory.training_spec import TrainingSpec
+from desktop_app.memory.training_spec import DEFAULT_OPTIMIZER, TrainingSpec
 
 RUNG_FORMULA: Final = "formula"
 RUNG_NONE: Final = "none"
@@ -65,6 +65,7 @@ class FormulaFacts:
     heads: int | None = None
     sequence_length: int | None = None
     vocabulary: int = 0
+    optimizer: str = ""  # the training's own, in lower case, where it has one
 
     @property
     def has_shape(self) -> bool:
@@ -75,7 +76,7 @@ def state_bytes(spec: TrainingSpec, facts: FormulaFacts) -> dict[Category, int]:
     """Parameters, gradients and optimizer state, shared out over the cards where the training is sharded."""
     learns = facts.parameters if facts.trainable is None else facts.trainable
     element = 2 if spec.precision in _PURE else 4
-    name = spec.optimizer.lower().replace("_", "").replace("-", "")
+    name = (spec.optimizer or facts.optimizer or DEFAULT_OPTIMIZER).lower().replace("_", "").replace("-", "")
     kept = _STATE_BYTES.get(name, _DEFAULT_STATE_BYTES)
     if name not in _EIGHT_BIT:
         kept = kept * element // 4

@@ -25,6 +25,7 @@ from desktop_app.memory.tensor_sources import tensors_in
 from desktop_app.memory.trace_data import ModuleFacts, Trace, TraceEvent
 from desktop_app.memory.trace_errors import UntraceableError
 from desktop_app.memory.trace_recorder import TraceRecorder
+from desktop_app.memory.tracing.optimizers import kind_of
 from desktop_app.memory.tracing.recurrent import cudnn_recurrent
 from desktop_app.memory.tracing.shim import shim_state
 from desktop_app.memory.tracing.stage import META, Stage, open_stage
@@ -257,6 +258,7 @@ def trace(subject: TraceSubject, *, stage: Stage, card: CardSpec | None, batch_s
         kernels_assumed=tuple(f"{what}: {kernel}" for what, kernel in stage.kernels.items()),
         guesses=dict(stage.guesses),
         warnings=(*subject.notes, *_rung_notes(stage)),
+        optimizer=kind_of(subject.optimizer),
         torch_version=str(torch.__version__),
         seconds=time.perf_counter() - started_s,
     )

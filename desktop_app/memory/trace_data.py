@@ -56,6 +56,7 @@ class Trace:
     kernels_assumed: tuple[str, ...] = ()
     guesses: Mapping[str, int] = field(default_factory=dict)  # values made up, by op
     warnings: tuple[str, ...] = ()
+    optimizer: str = ""  # the class that steps, in lower case: "adamw"
     torch_version: str = ""
     seconds: float = 0.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from desktop_app.core.errors import ExitCode, FloodmarkError
 
@@ -47,7 +47,7 @@ class UntraceableError(Exception):
     ``facts`` are what is known of the model all the same: fields of ``memory.formula.FormulaFacts``.
     """
 
-    def __init__(self, op: str, detail: str = "", *, facts: Mapping[str, int] | None = None) -> None:
+    def __init__(self, op: str, detail: str = "", *, facts: Mapping[str, Any] | None = None) -> None:
         super().__init__(f"{op} cannot be traced without data{': ' if detail else ''}{detail}")
         self.op = op
         self.detail = detail

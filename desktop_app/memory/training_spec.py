@@ -13,6 +13,7 @@ from typing import Any
 PRECISIONS = ("fp32", "bf16", "fp16", "pure_bf16", "pure_fp16")  # bf16, fp16: autocast; pure: weights and all
 CHECKPOINTING = ("none", "full", "every_2", "every_3", "every_4")  # of the model's repeated blocks
 ATTENTION = ("auto", "flash", "efficient", "cudnn", "math")
+DEFAULT_OPTIMIZER = "adamw"  # where neither the training nor its model names one
 SHARDING = ("none", "zero1", "zero2", "zero3")  # zero3 is FSDP's full sharding
 
 
@@ -32,7 +33,7 @@ class TrainingSpec:
     batch_size: int = 1
     accumulation: int = 1
     precision: str = "fp32"
-    optimizer: str = "adamw"  # a class of torch.optim by any case, or adam8bit, adamw8bit
+    optimizer: str | None = None  # a class of torch.optim by any case, adam8bit, adamw8bit; None: its own, or adamw
     optimizer_arguments: Mapping[str, Any] = field(default_factory=dict)
     foreach: bool | None = None  # None: as CUDA chooses
     fused: bool | None = None

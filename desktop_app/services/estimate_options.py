@@ -51,7 +51,9 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
     add("--batch", type=_count, metavar="N", help="samples of one micro-step; default 1, or what the run says")
     add("--accumulation", type=_count, metavar="N", help="micro-steps of one optimizer step")
     add("--precision", choices=PRECISIONS, help="bf16, fp16: autocast; pure: weights and all")
-    add("--optimizer", metavar="NAME", help="a class of torch.optim, adam8bit, adamw8bit or adafactor; default adamw")
+    add(
+        "--optimizer", metavar="NAME", help="a class of torch.optim, adam8bit, adamw8bit; default the model's, or adamw"
+    )
     add("--optimizer-arg", type=_pair, action="append", default=[], metavar="KEY=VALUE", help="e.g. momentum=0.9")
     add("--foreach", action=argparse.BooleanOptionalAction, help="update all tensors at once; default as CUDA chooses")
     add("--fused", action=argparse.BooleanOptionalAction, help="the fused kernel of the optimizer")

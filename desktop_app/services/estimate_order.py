@@ -17,7 +17,7 @@ from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.estimate import Progress, estimate
 from desktop_app.memory.trace_data import Trace
 from desktop_app.memory.tracer_process import TracerProcess
-from desktop_app.memory.training_spec import TrainingSpec
+from desktop_app.memory.training_spec import DEFAULT_OPTIMIZER, TrainingSpec
 from desktop_app.services.estimate_cards import EstimateCard, exact_context_bytes, named_card
 from desktop_app.training.config import RunConfig, field_spec, load_config
 from desktop_app.training.estimation import estimate_run, spec_of
@@ -80,6 +80,8 @@ class EstimateOrder:
 
 def make_order(options: argparse.Namespace) -> EstimateOrder:
     """Raises ``ConfigError`` for what does not go together, ``NoSuchDeviceError`` for a card that is not there."""
+    if options.fused and options.foreach:
+        raise ConfigError("cli.estimate", "--fused and --foreach exclude each other.")
     config = _config(options)
     info = None if config is None else _info(config, options)
     changes: dict[str, Any] = {}
@@ -186,6 +188,8 @@ def _refuse_foreign(options: argparse.Namespace) -> None:
 
 def _spec(options: argparse.Namespace) -> TrainingSpec:
     changes = _given(options, {**_SPEC_FIELDS, **_SHARED_FIELDS})
+    if not options.model.startswith("python:"):  # a function may bring its own
+        changes.setdefault("optimizer", DEFAULT_OPTIMIZER)
     changes["arguments"] = dict(options.model_arg)
     changes["optimizer_arguments"] = dict(options.optimizer_arg)
     return _checked(TrainingSpec(model=options.model), {**changes, **_switches(options)})

@@ -14,7 +14,6 @@ from desktop_app.services.estimate_order import EstimateOrder
 from desktop_app.services.estimate_text import Heading, Terminal, as_text, describe
 
 _SAMPLE: Final = "█▏▒░│└┘◂−"
-_DEFAULT_OPTIMIZER: Final = "adamw"  # of a specification; a user's own function may bring another
 _CLEAR: Final = "\r\x1b[K"
 
 
@@ -67,7 +66,7 @@ def _heading(order: EstimateOrder) -> Heading:
         f"{size} px" if size else "",
         f"{spec.sequence_length} tokens" if spec.sequence_length else "",
         spec.precision,
-        "" if spec.model.startswith("python:") and spec.optimizer == _DEFAULT_OPTIMIZER else spec.optimizer,
+        spec.optimizer or "",  # none named: that of the user's own function
         f"checkpointing {spec.checkpointing}" if spec.checkpointing != "none" else "",
         f"LoRA {spec.lora_rank}" if spec.lora_rank else "",
         f"{spec.sharding} over {spec.world_size} cards" if spec.world_size > 1 else "",

@@ -61,6 +61,7 @@ def trace_spec(spec: TrainingSpec, card: CardSpec, *, rung: str | None = None) -
     """
     from desktop_app.memory.trace import trace
     from desktop_app.memory.tracing.formula_facts import formula_facts
+    from desktop_app.memory.tracing.optimizers import kind_of
     from desktop_app.memory.tracing.stage import open_stage
     from desktop_app.memory.tracing.subject import build_subject
 
@@ -72,7 +73,7 @@ def trace_spec(spec: TrainingSpec, card: CardSpec, *, rung: str | None = None) -
     try:
         return trace(subject, stage=stage, card=card, batch_size=spec.batch_size)
     except UntraceableError as error:
-        error.facts.update(formula_facts(subject.model, spec))
+        error.facts.update(formula_facts(subject.model, spec), optimizer=kind_of(subject.optimizer))
         raise
 
 

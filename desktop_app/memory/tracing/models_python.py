@@ -22,6 +22,7 @@ from desktop_app.memory.training_spec import TrainingSpec
 
 EXPECTED: Final = "a model, or (model, optimizer, step), or (model, optimizer, step, batch), or a dict with these names"
 _NAMES: Final = ("model", "optimizer", "step", "batch", "inputs", "head")
+_SIZES: Final = ("image_size", "sequence_length", "classes")
 _TOLD: Final = ("batch_size", "image_size", "sequence_length", "classes")  # of the spec, where the function asks
 
 
@@ -37,12 +38,16 @@ def python_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> TrainingPart
     function = getattr(module, function_name, None)
     if not callable(function):
         raise TracerError("function_missing", _no_function(module, file, function_name))
-    arguments = _arguments(function, spec, where=f"{file}:{function_name}")
+    where = f"{file}:{function_name}"
+    arguments = _arguments(function, spec, where=where)
     try:
         returned = construct(lambda: function(**arguments), stage=stage)
     except SystemExit:
         raise TracerError("bad_model", f"{file}: {function_name} ended the program instead of returning.") from None
-    return _parts(_named(returned, where=f"{file}: {function_name}"), spec, stage, where=f"{file}: {function_name}")
+    named = _named(returned, where=f"{file}: {function_name}")
+    parts = _parts(named, spec, stage, where=f"{file}: {function_name}")
+    _refuse_unused(spec, {*arguments, *_asked_by_batch(named, parts.model, spec)}, where=where)
+    return parts
 
 
 def _load(path: Path, *, shown: str) -> ModuleType:
@@ -212,6 +217,22 @@ def _batch(named: dict[str, Any], model: nn.Module, spec: TrainingSpec, *, notes
         f"{where} returned no batch: return batch(batch_size, device) too, or example tensors as inputs, "
         "or say an image size or a sequence length.",
     )
+
+
+def _asked_by_batch(named: Mapping[str, Any], model: nn.Module, spec: TrainingSpec) -> tuple[str, ...]:
+    """The size that a batch is made from where the user gives none."""
+    given = (named.get("batch"), named.get("inputs"), getattr(model, "example_input_array", None))
+    if any(value is not None for value in given):
+        return ()
+    return ("sequence_length",) if spec.image_size is None else ("image_size",)
+
+
+def _refuse_unused(spec: TrainingSpec, used: set[str], *, where: str) -> None:
+    """Sizes that neither the function nor the batch takes are said, not passed over."""
+    for name in _SIZES:
+        if getattr(spec, name) is not None and name not in used:
+            option = name.replace("_", "-")
+            raise TracerError("bad_spec", f"{where} takes no {name}: leave --{option} out, or give it that parameter.")
 
 
 def _like(example: Any, batch_size: int, device: torch.device, first: int | None) -> Batch:

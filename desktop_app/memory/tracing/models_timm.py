@@ -27,6 +27,8 @@ def timm_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> TrainingParts:
     """
     timm = import_library("timm")
     _check_name(timm, name)
+    if spec.sequence_length is not None:
+        raise TracerError("bad_spec", f"timm:{name} takes images: leave --sequence-length out.")
     notes: list[str] = []
     defaults = _defaults(timm, name)
     arguments = dict(spec.arguments)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +23,8 @@ from desktop_app.memory.tracing.models_transformers_shapes import CHECKPOINTS, C
 from desktop_app.memory.tracing.models_transformers_tasks import (
     BASE,
     TASKS,
+    WITH_CLASSES,
+    Sizes,
     Task,
     batch_maker,
     choose_task,
@@ -33,6 +37,7 @@ from desktop_app.memory.tracing.subject_parts import Batch, TrainingParts
 from desktop_app.memory.training_spec import TrainingSpec
 
 _OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+_POSITIONS: Final = re.compile(r"(^|[._])(position|positions|wpe)(_|$)")  # embed_positions, position_embeddings
 _OWN_ARGUMENTS: Final = ("task", "target_length", "attn_implementation")
 
 
@@ -59,7 +64,8 @@ def transformers_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> Traini
         notes.append(f"{class_name} has no loss of its own: the mean of its first output is taken")
     elif spec.classes is None and task_name is not None:
         notes.append(f"trained for {task_name.replace('_', ' ')} ({class_name})")
-    sizes = measure(config, spec, notes, needs_tokens=_takes_tokens(model))
+    sizes = measure(config, spec, notes, needs_tokens=_takes_tokens(model), positions=_positions(model))
+    _refuse_unused(spec, task, task_name, sizes, name=name)
     return TrainingParts(
         model=model,
         batch=batch_maker(task.fields(sizes), task.extra),
@@ -236,6 +242,34 @@ def _checkpoint(model: nn.Module, every: int) -> bool:
 
 def _takes_tokens(model: nn.Module) -> bool:
     return getattr(model, "main_input_name", "input_ids") == "input_ids"
+
+
+def _positions(model: nn.Module) -> int | None:
+    """The most tokens that have a learned position; ``None`` where positions are computed, and any number goes.
+
+    RoBERTa's begin after the one of the padding; BART's and OPT's have two more than their configuration says.
+    """
+    counts = [
+        module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+        for path, module in model.named_modules()
+        if isinstance(module, nn.Embedding) and _POSITIONS.search(path) and "vision" not in path
+    ]
+    return min(counts, default=None)
+
+
+def _refuse_unused(spec: TrainingSpec, task: Task, task_name: str | None, sizes: Sizes, *, name: str) -> None:
+    """What the batches or the head do not depend on is said, not passed over."""
+    longer = dataclasses.replace(sizes, length=sizes.length + 1, target_length=sizes.target_length + 1)
+    larger = dataclasses.replace(sizes, height=sizes.height + 1, width=sizes.width + 1)
+    fields = task.fields(sizes)
+    for option, value, used in (
+        ("sequence-length", spec.sequence_length, task.fields(longer) != fields),
+        ("image-size", spec.image_size, task.fields(larger) != fields),
+        ("classes", spec.classes, task_name in (*WITH_CLASSES, "token_classification")),
+    ):
+        if value is not None and not used:
+            what = f" for {task_name.replace('_', ' ')}" if task_name else ""
+            raise TracerError("bad_spec", f"transformers:{name}{what} has no use for --{option}: leave it out.")
 
 
 def _head(model: nn.Module) -> tuple[str, ...]:

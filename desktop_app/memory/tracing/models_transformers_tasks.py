@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
+from desktop_app.memory.trace_errors import TracerError
 from desktop_app.memory.tracing.subject_parts import BatchMaker
 from desktop_app.memory.training_spec import TrainingSpec
 
@@ -141,11 +142,20 @@ def task_of_class(auto: Any, name: str) -> str | None:
     return next((task for task in TASKS if name in class_names(auto, task).values()), None)
 
 
-def measure(config: Any, spec: TrainingSpec, notes: list[str], *, needs_tokens: bool) -> Sizes:
-    """The sizes of a batch: what is said, else what the model takes, no more than 512 tokens."""
+def measure(
+    config: Any, spec: TrainingSpec, notes: list[str], *, needs_tokens: bool, positions: int | None = None
+) -> Sizes:
+    """The sizes of a batch: what is said, else what the model takes, no more than 512 tokens.
+
+    ``positions``: the most tokens that have a learned position, where there are such. Raises ``TracerError`` beyond.
+    """
     text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
     most = _longest(text)
+    if positions is not None and most is not None:
+        most = min(most, positions)
     length = spec.sequence_length or min(most or LONGEST, LONGEST)
+    if needs_tokens and positions is not None and most is not None and length > most:
+        raise TracerError("bad_spec", f"The model has positions for at most {most} tokens, not {length}.")
     if needs_tokens and spec.sequence_length is None:
         takes = f"the model takes up to {most}" if most else "the model names no limit"
         notes.append(f"sequences of {length} tokens are assumed; {takes}")

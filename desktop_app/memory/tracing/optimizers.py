@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from desktop_app.memory.trace_errors import TracerError
 from desktop_app.memory.tracing.optimizers_eight_bit import Adam8bit
-from desktop_app.memory.training_spec import TrainingSpec
+from desktop_app.memory.training_spec import DEFAULT_OPTIMIZER, TrainingSpec
 
 _REFUSED: Final = {
     "lbfgs": "lbfgs evaluates the loss many times within a step, as the values of the loss tell it; "
@@ -53,17 +53,18 @@ def make_optimizer(spec: TrainingSpec, parameters: Iterable[torch.Tensor]) -> Op
 
     Raises ``TracerError``: ``unknown_optimizer``, or ``bad_spec`` for arguments that it does not take.
     """
-    made = optimizer_class(spec.optimizer)
-    arguments = {**_DEFAULTS.get(_plain(spec.optimizer), {}), **_arguments(spec)}
+    chosen = spec.optimizer or DEFAULT_OPTIMIZER
+    made = optimizer_class(chosen)
+    arguments = {**_DEFAULTS.get(_plain(chosen), {}), **_arguments(spec, chosen)}
     taken = inspect.signature(made).parameters
     for name in arguments:
         if name not in taken:
             names = ", ".join(list(taken)[1:])
-            raise TracerError("bad_spec", f"The optimizer {spec.optimizer} takes no {name!r}; it takes {names}.")
+            raise TracerError("bad_spec", f"The optimizer {chosen} takes no {name!r}; it takes {names}.")
     try:
         return made(list(parameters), **arguments)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TracerError("bad_spec", f"The optimizer {spec.optimizer} cannot be made: {_line(error)}.") from error
+        raise TracerError("bad_spec", f"The optimizer {chosen} cannot be made: {_line(error)}.") from error
 
 
 def set_kernels(optimizer: Optimizer, spec: TrainingSpec) -> None:
@@ -79,6 +80,13 @@ def set_kernels(optimizer: Optimizer, spec: TrainingSpec) -> None:
                 group["foreach"] = False
 
 
+def kind_of(optimizer: Optimizer) -> str:
+    """Its name in ``torch.optim``, in lower case; that of its own class where it is none of torch's."""
+    kinds = type(optimizer).__mro__
+    theirs = (kind for kind in kinds if kind.__module__.startswith("torch.optim") and kind is not Optimizer)
+    return next(theirs, kinds[0]).__name__.lower()
+
+
 def _classes() -> dict[str, type[Optimizer]]:
     ours = {"adam8bit": Adam8bit, "adamw8bit": Adam8bit}
     theirs = {
@@ -89,19 +97,19 @@ def _classes() -> dict[str, type[Optimizer]]:
     return {**{name: value for name, value in theirs.items() if name not in _REFUSED}, **ours}
 
 
-def _arguments(spec: TrainingSpec) -> dict[str, Any]:
+def _arguments(spec: TrainingSpec, chosen: str) -> dict[str, Any]:
     """The user's own, lists from JSON as the tuples they were, and the choice of kernels where the class has one."""
     given = {
         name: tuple(value) if isinstance(value, list) else value for name, value in spec.optimizer_arguments.items()
     }
-    taken = inspect.signature(optimizer_class(spec.optimizer)).parameters
+    taken = inspect.signature(optimizer_class(chosen)).parameters
     for name, value in (("foreach", spec.foreach), (_FUSED, spec.fused)):
         if value is None:
             continue
         if name in taken:
             given.setdefault(name, value)
         elif value:
-            raise TracerError("bad_spec", f"The optimizer {spec.optimizer} has no {name} kernels.")
+            raise TracerError("bad_spec", f"The optimizer {chosen} has no {name} kernels.")
     if given.get(_FUSED) and given.get("foreach"):
         raise TracerError("bad_spec", "An optimizer is either fused or foreach, not both.")
     return given

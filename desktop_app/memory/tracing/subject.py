@@ -37,7 +37,6 @@ _SOURCES: Final[dict[str, _Source]] = {
 }
 _PURE: Final = {"pure_bf16": torch.bfloat16, "pure_fp16": torch.float16}
 _CHANNELS_LAST_DIM: Final = 4
-_DEFAULT_OPTIMIZER: Final = "adamw"  # of TrainingSpec
 
 
 def build_subject(spec: TrainingSpec, stage: Stage) -> TraceSubject:
@@ -138,12 +137,21 @@ def _is_counter(value: Any) -> bool:
 
 
 def _optimizer(spec: TrainingSpec, own: _OwnOptimizer, sharding: Sharding) -> Optimizer:
-    """The user's own, unless another kind is asked for or it does not know all that is trained."""
+    """The user's own, unless another kind or other arguments are asked for or it does not know all that is trained.
+
+    Raises ``TracerError`` for arguments of an optimizer that nobody named.
+    """
     parameters = sharding.parameters
     mine = own.optimizer
     if mine is None:
         return make_optimizer(spec, parameters)
-    if spec.optimizer != _DEFAULT_OPTIMIZER and not isinstance(mine, optimizer_class(spec.optimizer)):
+    if spec.optimizer is None:
+        if spec.optimizer_arguments:
+            kind = type(mine).__name__
+            raise TracerError(
+                "bad_spec", f"The training has its own {kind}: name the optimizer by --optimizer to give it arguments."
+            )
+    elif spec.optimizer_arguments or not isinstance(mine, optimizer_class(spec.optimizer)):
         return make_optimizer(spec, parameters)
     if not own.covers(parameters):  # adapters came
         kind = type(mine).__name__.lower()

@@ -94,6 +94,14 @@ def test_optimizers_that_keep_less() -> None:
     assert "clear_gradients" not in offered()
 
 
+def test_a_training_that_names_no_optimizer_is_advised_on_the_one_that_was_seen() -> None:
+    assert offered(SPEC.changed(optimizer=None))["adam8bit"] == [{"optimizer": "adamw8bit"}]
+    seen = replace(network(4), optimizer="adam")
+    assert offered(SPEC.changed(optimizer=None), trace=seen)["adam8bit"] == [{"optimizer": "adam8bit"}]
+    assert {"sgd", "adafactor", "adam8bit"}.isdisjoint(offered(trace=replace(seen, optimizer="sgd")))
+    assert "adam8bit" in offered(SPEC.changed(optimizer="adamw"), trace=replace(seen, optimizer="sgd"))
+
+
 def test_fused_attention_only_where_the_whole_matrix_is_written() -> None:
     math = network(4, kernels=("attention: flash, math",))
     assert {"flash", "efficient"}.isdisjoint(offered(trace=network(4, kernels=("attention: flash",))))

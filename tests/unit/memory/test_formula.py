@@ -40,6 +40,14 @@ def test_states_per_parameter(changes: dict[str, object], bytes_per_parameter: i
     assert sum(state_bytes(spec(**changes), BILLION).values()) == bytes_per_parameter * 1_000_000_000
 
 
+@pytest.mark.parametrize(
+    ("named", "own", "expected"), [(None, "", 16), (None, "sgd", 12), ("adamw", "sgd", 16), ("sgd", "adamw", 12)]
+)
+def test_an_optimizer_that_is_named_goes_before_the_trainings_own(named: str | None, own: str, expected: int) -> None:
+    facts = FormulaFacts(parameters=1000, optimizer=own)
+    assert sum(state_bytes(spec(optimizer=named), facts).values()) == expected * 1000
+
+
 @pytest.mark.parametrize(("sharding", "expected"), [("zero1", 8 + 8 / 4), ("zero2", 4 + 12 / 4), ("zero3", 16 / 4)])
 def test_states_of_a_sharded_training(sharding: str, expected: float) -> None:
     found = state_bytes(spec(sharding=sharding, world_size=4), BILLION)

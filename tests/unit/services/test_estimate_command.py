@@ -75,6 +75,10 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return code, output.err
 
 
+def order_of(*arguments: str) -> EstimateOrder:
+    return make_order(cli._parser().parse_args(["estimate", *arguments]))
+
+
 def test_everything_that_was_asked_for_is_in_the_json(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["estimate", "--model", f"python:{model}:make", "--batch", "8", *CARD, "--json"]) == ExitCode.DONE
     output = capsys.readouterr()
@@ -89,7 +93,7 @@ def test_everything_that_was_asked_for_is_in_the_json(model: Path, capsys: pytes
     assert answer["seconds"] > 0
     assert 23 * GIB < answer["capacity_bytes"] < 24 * GIB
     assert answer["largest_batch"] > 8
-    assert (answer["batch_size"], answer["training"]["optimizer"]) == (8, "adamw")
+    assert (answer["batch_size"], answer["training"]["optimizer"]) == (8, None)  # the function's own
     assert {"forward", "backward", "optimizer"} <= set(answer["phases"])
     assert answer["categories"]["parameters"] >= 4 * (64 * 32 + 32)
     assert isinstance(answer["levers"], list)
@@ -105,6 +109,31 @@ def test_the_plain_answer_begins_with_the_verdict(model: Path, capsys: pytest.Ca
     assert lines[1].endswith("GeForce RTX 3090 (100 MiB)")
     assert any("CUDA context" in line for line in lines)
     assert "Largest batch at a risk of 5 %: none, not even one sample." in lines
+
+
+def test_sizes_and_arguments_that_nothing_takes_are_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model.write_text(
+        MODEL + "\ndef own():\n    made = nn.Linear(64, 32)\n"
+        "    return made, torch.optim.SGD(made.parameters(), 0.1), step, batch\n"
+    )
+    for option, words in (
+        (("--classes", "5"), "takes no classes: leave --classes out"),
+        (("--image-size", "32"), "leave --image-size out"),
+        (("--optimizer-arg", "momentum=0.9"), "name the optimizer by --optimizer"),
+    ):
+        code, line = refused(capsys, "--model", f"python:{model}:own", *CARD, *option)
+        assert code == ExitCode.USAGE
+        assert words in line
+
+
+@pytest.mark.parametrize(
+    ("options", "optimizer"), [((), None), (("--optimizer", "adamw"), "adamw")], ids=["own", "named"]
+)
+def test_the_users_own_optimizer_is_not_taken_for_one_that_was_named(
+    model: Path, options: tuple[str, ...], optimizer: str | None
+) -> None:
+    assert order_of("--model", f"python:{model}:make", *CARD, *options).spec.optimizer == optimizer
+    assert order_of("--model", "timm:resnet50", *CARD, *options).spec.optimizer == "adamw"
 
 
 def test_the_end_of_the_search_is_not_called_the_largest_batch(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,6 +159,7 @@ def test_the_end_of_the_search_is_not_called_the_largest_batch(model: Path, caps
         (("--model", "timm:resnet50", *CARD, "--sharding", "zero2"), 2, "--cards"),
         (("--model", "small-cnn", *CARD, "--python", sys.executable), 2, "leave --python out"),
         (("--model", "small-cnn", *CARD, "--sequence-length", "8"), 2, "--sequence-length"),
+        (("--model", "timm:resnet50", *CARD, "--fused", "--foreach"), 2, "--fused and --foreach exclude each other"),
         (("no/such/run.toml", *CARD), 2, "no/such/run.toml"),
     ],
 )

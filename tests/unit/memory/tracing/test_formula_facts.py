@@ -66,4 +66,4 @@ def test_they_cross_the_border_with_the_error(tmp_path: Path) -> None:
         trace_spec(TrainingSpec(model=f"python:{file}:make", batch_size=2), card, rung="meta")
     told = wire.error_from_json(wire.error_as_json(raised.value))
     assert isinstance(told, UntraceableError)
-    assert (told.op, told.facts) == (raised.value.op, {"parameters": 27, "trainable": 27})
+    assert (told.op, told.facts) == (raised.value.op, {"parameters": 27, "trainable": 27, "optimizer": "adamw"})

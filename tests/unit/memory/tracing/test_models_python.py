@@ -12,9 +12,11 @@ import torch
 
 from desktop_app.core.steps import Category
 from desktop_app.core.units import MIB
+from desktop_app.memory.advice import candidates
 from desktop_app.memory.trace_errors import TracerError
 from desktop_app.memory.tracing.user_files import UserFiles
-from tests.unit.memory.tracing.subjects import kept_bytes, most_bytes, subject_of, trace_of
+from desktop_app.memory.training_spec import TrainingSpec
+from tests.unit.memory.tracing.subjects import A100, kept_bytes, most_bytes, subject_of, trace_of
 
 TRAINING = """
 import torch
@@ -70,6 +72,54 @@ def test_a_whole_training_is_traced_as_it_is(file: Any) -> None:
     assert kept_bytes(trace, Category.PARAMETERS) == parameters
     assert kept_bytes(trace, Category.OPTIMIZER_STATE) == parameters  # its own SGD, with momentum
     assert not trace.warnings
+
+
+OWN = 4 * (32 * 64 + 64 + 64 * 10 + 10)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "states", "name"),
+    [(None, OWN, "sgd"), ("sgd", OWN, "sgd"), ("adamw", 2 * OWN, "adamw"), ("adam", 2 * OWN, "adam")],
+)
+def test_an_optimizer_that_is_named_takes_the_place_of_the_files_own(
+    file: Any, optimizer: str | None, states: int, name: str
+) -> None:
+    trace = trace_of(file("") + "whole", batch_size=4, optimizer=optimizer)
+    # torch.optim: SGD with momentum keeps one value per parameter, Adam two and a counter of steps.
+    assert 0 <= kept_bytes(trace, Category.OPTIMIZER_STATE) - states < 100
+    assert trace.optimizer == name
+
+
+def test_a_lever_replaces_the_files_own_optimizer(file: Any) -> None:
+    text = "\ndef adams():\n    made = model(640)\n    return made, torch.optim.AdamW(made.parameters()), step, batch"
+    own = trace_of(file(text) + "adams")
+    parameters = 4 * (32 * 640 + 640 + 640 * 10 + 10)
+    assert 0 <= kept_bytes(own, Category.OPTIMIZER_STATE) - 2 * parameters < 100
+    assert own.optimizer == "adamw"
+    spec = TrainingSpec(model=file(text) + "adams")
+    levers = {found.code: found.settings for found in candidates(spec, A100, own)}
+    for code, most in (("sgd", 1.0), ("adafactor", 0.1), ("adam8bit", 0.6)):
+        changed = trace_of(spec.model, **levers[code])
+        assert changed.optimizer == code
+        assert kept_bytes(changed, Category.OPTIMIZER_STATE) <= most * parameters
+
+
+def test_arguments_of_an_optimizer_go_with_its_name(file: Any) -> None:
+    error = error_of(file("") + "whole", optimizer_arguments={"momentum": 0})
+    assert (error.kind, "\n" in error.message) == ("bad_spec", False)
+    assert "its own SGD: name the optimizer by --optimizer" in error.message
+    named = trace_of(file("") + "whole", optimizer="sgd", optimizer_arguments={"momentum": 0})
+    assert kept_bytes(named, Category.OPTIMIZER_STATE) == 0
+    bare = file("\ndef bare():\n    return model(), step, batch", "bare_training.py") + "bare"
+    mine = trace_of(bare, optimizer_arguments={"amsgrad": True})
+    assert 0 <= kept_bytes(mine, Category.OPTIMIZER_STATE) - 3 * OWN < 100  # AdamW, where there is none
+
+
+@pytest.mark.parametrize("name", ["image_size", "sequence_length", "classes"])
+def test_sizes_that_nothing_takes_are_refused(file: Any, name: str) -> None:
+    error = error_of(file("") + "whole", **{name: 8})
+    assert error.kind == "bad_spec"
+    assert f"takes no {name}: leave --{name.replace('_', '-')} out" in error.message
 
 
 def test_arguments_reach_the_function(file: Any) -> None:

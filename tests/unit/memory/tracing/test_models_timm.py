@@ -121,6 +121,7 @@ class TestByItsInterface:
             ("timm:hf_hub:some/model", {}, "unknown_model", "would have to be downloaded"),
             ("timm:tiny_net.in21k", {}, "unknown_model", "Invalid pretrained tag (in21k)"),
             ("timm:tiny_net", {"arguments": {"depth": 3}}, "bad_spec", "timm:tiny_net cannot be built with"),
+            ("timm:tiny_net", {"sequence_length": 8}, "bad_spec", "takes images: leave --sequence-length out"),
             ("timm:", {}, "unknown_model", "A model is timm:NAME, transformers:NAME or python:FILE:FUNCTION"),
             ("resnet50", {}, "unknown_model", "not 'resnet50'"),
         ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import sys
@@ -85,6 +86,8 @@ class GPT2LMHeadModel(PreTrainedModel):
             nn.Linear(config.n_embd, config.n_embd) for _ in range(config.n_layer)))
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         self.lm_head.weight = self.transformer[0].weight
+        if positions := getattr(config, "learned", None):
+            self.embed_positions = nn.Embedding(*positions)
     def get_output_embeddings(self): return self.lm_head
     def forward(self, input_ids, labels):
         logits = self.lm_head(self.transformer(input_ids))
@@ -154,6 +157,40 @@ class TestByItsInterface:
         assert input_bytes("transformers:gpt2", sequence_length=100) == [2 * 100 * 8] * 2
         notes = subject_of("transformers:gpt2", sequence_length=2000).notes
         assert "sequences of 2000 tokens are longer than the 1024 that the model has positions for" in notes
+
+    @pytest.mark.parametrize(
+        ("most", "positions"),
+        [
+            (512, (512, 16)),  # BERT
+            (514, (514, 16, 1)),  # RoBERTa: positions begin after the padding's, which is 1
+            (512, (514, 16)),  # BART, OPT: two more than are used
+        ],
+    )
+    def test_learned_positions_are_the_most_tokens(
+        self, monkeypatch: pytest.MonkeyPatch, most: int, positions: tuple[int, ...]
+    ) -> None:
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        transformers = importlib.import_module("transformers")
+        monkeypatch.setattr(
+            transformers.AutoConfig, "for_model", lambda *_, **__: transformers.Config(n_positions=most)
+        )
+        monkeypatch.setattr(transformers.Config, "learned", positions, raising=False)
+        assert input_bytes("transformers:gpt2", sequence_length=512) == [2 * 512 * 8] * 2
+        for length in (513, 1024):
+            with pytest.raises(TracerError) as caught:
+                subject_of("transformers:gpt2", sequence_length=length)
+            assert caught.value.kind == "bad_spec"
+            assert caught.value.message == f"The model has positions for at most 512 tokens, not {length}."
+
+    def test_what_a_model_has_no_use_for_is_refused(self) -> None:
+        for model, fields, option in (
+            ("transformers:gpt2", {"image_size": 32}, "image-size"),
+            ("transformers:gpt2", {"classes": 3, "arguments": {"task": "causal_lm"}}, "classes"),
+            ("transformers:vit", {"sequence_length": 8}, "sequence-length"),
+        ):
+            with pytest.raises(TracerError, match=f"has no use for --{option}: leave it out") as caught:
+                subject_of(model, **fields)
+            assert caught.value.kind == "bad_spec"
 
     def test_classes_ask_for_a_classifier(self) -> None:
         subject = subject_of("transformers:gpt2", classes=5)
