@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -35,6 +36,7 @@ _LEVERS: Final[Mapping[str, tuple[str, str]]] = {
     "channels_last": ("channels last", "--channels-last"),
     "expandable_segments": ("expandable segments", "PYTORCH_ALLOC_CONF=expandable_segments:True"),
 }
+_EXACT: Final = 1e-9  # as floats are
 _ZERO: Final = {
     "zero1": "optimizer state shared out (ZeRO-1)",
     "zero2": "gradients too (ZeRO-2)",
@@ -61,7 +63,8 @@ def verdict(estimate: Estimate) -> str:
         case Verdict.FITS:
             return f"Fits: {needs}."
         case Verdict.TIGHT:
-            return f"Tight: {needs}; {100 * estimate.fits_probability:.0f} % that it fits."
+            percent = math.floor(100 * estimate.fits_probability + _EXACT)  # 95 and more would be no tight fit
+            return f"Tight: {needs}; {percent} % that it fits."
         case Verdict.DOES_NOT_FIT:
             return f"Does not fit: {needs}."
         case _:

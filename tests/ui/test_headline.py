@@ -10,6 +10,7 @@ from desktop_app.core.forecasts import AlertSeverity, Quantiles, Verdict
 from desktop_app.core.steps import RunState
 from desktop_app.core.telemetry import Reason
 from desktop_app.core.units import GIB
+from desktop_app.services import estimate_words as words
 from desktop_app.services.facade import TelemetryStatus
 from desktop_app.ui.headline import Band, Headline, HeadlineAction, current_headline, estimate_headline
 from desktop_app.ui.i18n import Translators
@@ -138,6 +139,14 @@ def test_too_big_offers_the_largest_batch_only_when_there_is_one() -> None:
 def test_largest_batch_says_how_sure_it_is(largest: int | None, warnings: tuple[str, ...], text: str) -> None:
     answer = dataclasses.replace(ready_estimate(), largest_batch=largest, warnings=warnings)
     assert verdicts.largest_batch(answer) == text
+
+
+@pytest.mark.parametrize(("probability", "shown"), [(0.9499, "94"), (0.94, "94"), (0.29, "29"), (0.5, "50")])
+def test_a_tight_fit_never_reads_as_a_safe_one(probability: float, shown: str) -> None:
+    """95 % and more is called a fit."""
+    answer = dataclasses.replace(ready_estimate(), verdict=Verdict.TIGHT, fits_probability=probability)
+    assert estimate_headline(answer).sentence == f"Tight: fits with a probability of {shown}{NBSP}%"
+    assert words.verdict(answer).endswith(f"; {shown} % that it fits.")
 
 
 def test_untraceable_operation_is_named() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from PySide6.QtCore import QCoreApplication
 
 from desktop_app.core.forecasts import Estimate
@@ -69,8 +71,9 @@ def fits(spare_bytes: int) -> str:
 
 
 def tight(probability: float) -> str:
+    """Rounded down: from 95 % on it fits."""
     return QCoreApplication.translate("Verdict", "Tight: fits with a probability of {0}").format(
-        numbers.percent(100.0 * probability)
+        numbers.percent(math.floor(100.0 * probability + 1e-9))
     )
 
 
