@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
     ("scenario", "seconds", "window", "theme", "language", "size", "exit_code"),
     [
         ("cats-dogs", "15", "xvfb", "dark", "zh_CN", "1024x640", 0),
-        ("leak", "60", "offscreen", "light", "en", "1440x900", 3),
+        ("leak", "90", "offscreen", "light", "en", "1440x900", 3),
         ("first-step", "25", "offscreen", "dark", "zh_CN", "1440x900", 3),
         ("too-big", "25", "xvfb", "light", "en", "1024x640", 3),
     ],

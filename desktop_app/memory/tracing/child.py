@@ -46,6 +46,7 @@ _NEEDS_DATA: Final = (
     "cannot be called on meta tensors",
     "Cannot access data pointer of Tensor that doesn't have storage",
     "no data_ptr",
+    "Not available for 'meta' device type",
     "not have storage",
 )
 _TWO_DEVICES: Final = ("Expected all tensors to be on the same device", "is not on the expected device")

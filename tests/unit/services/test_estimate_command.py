@@ -35,7 +35,7 @@ def make(**_):
     return nn.Linear(64, 32), step, batch
 
 def reads(model, inputs):
-    return model(inputs).sum() * inputs.numpy().max()
+    return model(inputs).sum() * inputs.untyped_storage()[0]
 
 def needs_data(**_):
     return nn.Linear(64, 32), reads, batch
