@@ -303,9 +303,7 @@ def test_a_step_that_calls_backward_is_told_not_to(shared: TracerProcess, write:
 def test_a_batch_on_the_host_is_told_where_to_be_made(shared: TracerProcess, write: Any, rung: str | None) -> None:
     error = refused(shared, write("def batch(size, device):\n    return torch.zeros(size, 64)\n"), rung=rung)
     assert error.kind == "bad_model"
-    assert (
-        ".py:9: a tensor is on the CPU while the model is on the card: make the batch on `device` (" in error.message
-    )
+    assert ".py:9: a tensor is on the CPU while the model is on the card: make the batch on `device` (" in error.message
 
 
 def test_last_words_are_one_short_line_whatever_was_printed(write: Any) -> None:
