@@ -160,6 +160,7 @@ class Outlook:
         for scenario, curves in zip(self._scenarios, self._curves, strict=True):
             roomy = int(np.searchsorted(self._limits, curves.reserved_peak_bytes))
             scenario.enough = max(scenario.short, min(scenario.enough, roomy))
+        self.fits(risk=1.0 - _FITS)  # first, as the search does: more room may hurt, so what is replayed first counts
         while True:
             low, high = self._bounds()
             if high - low <= _RESOLUTION or not self._refine():

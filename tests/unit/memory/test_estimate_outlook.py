@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,22 @@ def test_workspaces_without_a_call_keep_their_guess() -> None:
     script.blink(1, op=CUDNN_OP, call=convolution(1))
     table = EventTable.from_events(script.events, tuple(script.convolutions))
     assert workspace_sizes(table, Fixed(1.0, 99)).tolist() == [12345, 0, 99, 0]
+
+
+def test_where_more_room_hurts_search_and_probability_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An allocator that lives with 0.5 GiB and dies with some of the larger limits, as replays of real models do."""
+
+    def replay(_: Outlook, __: object, limit_bytes: int) -> SimpleNamespace:
+        limit_mib = limit_bytes // MIB
+        return SimpleNamespace(out_of_memory=limit_mib < 500 or 900 <= limit_mib < 1100)
+
+    contexts = tuple(MIB * index for index in range(1000))
+    table = returning(first=2048 * MIB, second=1024 * MIB)
+    for room_mib in (1449, 1460, 1700, 1900):
+        monkeypatch.setattr(Outlook, "_replay", replay)
+        searched = Outlook(table, Unknowns(contexts, NONE), room_bytes=room_mib * MIB).fits(risk=0.05)
+        told = Outlook(table, Unknowns(contexts, NONE), room_bytes=room_mib * MIB).fits_probability
+        assert searched == (told >= 0.95), room_mib
 
 
 @st.composite
