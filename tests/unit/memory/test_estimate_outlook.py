@@ -182,7 +182,12 @@ def test_where_more_room_hurts_search_and_probability_say_the_same(monkeypatch: 
         return SimpleNamespace(out_of_memory=limit_mib < 500 or 900 <= limit_mib < 1100)
 
     contexts = tuple(MIB * index for index in range(1000))
-    table = returning(first=2048 * MIB, second=1024 * MIB)
+    script = Script()
+    script.enter(Phase.FORWARD, 1)
+    for size_mib in range(100, 451, 50):  # 450 MiB live at most, 2,200 MiB reserved where nothing goes back
+        script.take(f"b{size_mib}", size_mib * MIB)
+        script.drop(f"b{size_mib}")
+    table = EventTable.from_events(script.events)
     for room_mib in (1449, 1460, 1700, 1900):
         monkeypatch.setattr(Outlook, "_replay", replay)
         searched = Outlook(table, Unknowns(contexts, NONE), room_bytes=room_mib * MIB).fits(risk=0.05)
