@@ -66,6 +66,7 @@ class TraceSubject:
     set_to_none: bool = True  # zero_grad
     saves: bool = False
     keeps_loss: bool = True  # until the next one is there, as a loop's variable does
+    keeps_norm: bool = False  # of the gradients, until the next step begins
     notes: tuple[str, ...] = ()  # what was assumed of the model, for the trace's warnings
 
 
@@ -193,7 +194,9 @@ class _Run:
             if self._subject.grad_clip is not None:
                 self._scaler.unscale_(self._subject.optimizer)
                 parameters = self._subject.model.parameters()
-                self._norm = torch.nn.utils.clip_grad_norm_(parameters, self._subject.grad_clip)
+                norm = torch.nn.utils.clip_grad_norm_(parameters, self._subject.grad_clip)
+                self._norm = norm if self._subject.keeps_norm else None
+                del norm
             with self._stage.made_up.certain() if self._scaler.is_enabled() else nullcontext():
                 self._scaler.step(self._subject.optimizer)
             self._scaler.update()

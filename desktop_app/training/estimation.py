@@ -98,6 +98,7 @@ class _Loop:
             batch=self._batch,
             micro_step=self._micro_step,
             keeps_loss=False,
+            keeps_norm=True,
         )
 
     def _batch(self, batch_size: int, device: torch.device) -> tuple[Tensor, Tensor]:

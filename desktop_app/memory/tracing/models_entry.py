@@ -35,4 +35,5 @@ def entry_parts(spec: TrainingSpec, *, name: str, stage: Stage) -> TrainingParts
         micro_step=subject.micro_step,
         optimizer=subject.optimizer,
         keeps_loss=subject.keeps_loss,
+        keeps_norm=subject.keeps_norm,
     )

@@ -72,6 +72,7 @@ def build_subject(spec: TrainingSpec, stage: Stage) -> TraceSubject:
         set_to_none=spec.set_to_none,
         saves=spec.saves,
         keeps_loss=parts.keeps_loss,
+        keeps_norm=parts.keeps_norm,
         notes=(*parts.notes, *sharding.notes),
     )
 

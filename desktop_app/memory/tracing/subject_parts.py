@@ -19,8 +19,8 @@ class TrainingParts:
     """One training in parts. The model has no values and is on no device yet.
 
     ``head``: prefixes of the parameter names of the task's own last layers. ``checkpoint``: the model's own way to
-    recompute every k-th block, that says whether it could. ``keeps_loss``: as in ``TraceSubject``. ``notes``: what was
-    assumed, one line each.
+    recompute every k-th block, that says whether it could. ``keeps_loss``, ``keeps_norm``: as in ``TraceSubject``.
+    ``notes``: what was assumed, one line each.
     """
 
     model: nn.Module
@@ -30,6 +30,7 @@ class TrainingParts:
     head: tuple[str, ...] = ()
     checkpoint: Callable[[int], bool] | None = None
     keeps_loss: bool = True
+    keeps_norm: bool = False
     notes: list[str] = field(default_factory=list)
 
 
