@@ -45,8 +45,8 @@ def make(**_):
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[TracerProcess]:
-    """One warm child for the tests that do not end it."""
-    with TracerProcess() as tracer:
+    """One warm child for the tests that do not end it; those in between may take long."""
+    with TracerProcess(idle_s=600.0) as tracer:
         tracer.start()
         yield tracer
 

@@ -31,6 +31,7 @@ SAMPLES: dict[str, Any] = {
     "guesses": {"aten.item": 3},
     "warnings": ("odd",),
     "torch_version": "2.13.0",
+    "optimizer": "adamw",
     "seconds": 1.25,
 }
 
