@@ -62,7 +62,7 @@ def test_too_big_is_refused_by_the_estimate_and_its_advice_runs(tmp_path: Path) 
     assert refused["estimate"]["verdict"] == "does_not_fit"
     largest = refused["estimate"]["largest_batch"]
     assert 0 < largest < refused["estimate"]["batch_size"]
-    advised = run_demo(tmp_path / "advised", "too-big", "--for", "100", batch=largest).report
+    advised = run_demo(tmp_path / "advised", "too-big", "--for", "75", batch=largest, timeout_s=220).report
     assert advised["exit_code"] == 0
     assert advised["steps"] >= 1
     assert advised["oom"] is None
