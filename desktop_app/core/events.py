@@ -26,6 +26,8 @@ class EventKind(StrEnum):
     ALERT = "alert"
     ALERT_CLEARED = "alert_cleared"
     OOM = "oom"
+    RESCUE = "rescue"  # an out-of-memory error was caught and the run goes on with a smaller micro-batch
+    CHANGE = "change"  # the user or a rule changed the run: micro-batch, accumulation
     OUTAGE = "outage"
     BACK = "back"
     DATA_SKIPPED = "data_skipped"
@@ -42,7 +44,9 @@ class Level(StrEnum):
 
 
 # A reader that comes late must still learn of these (design.md §3).
-_KEPT_KINDS: Final = frozenset({EventKind.ALERT, EventKind.ALERT_CLEARED, EventKind.OOM, EventKind.ERROR})
+_KEPT_KINDS: Final = frozenset(
+    {EventKind.ALERT, EventKind.ALERT_CLEARED, EventKind.OOM, EventKind.RESCUE, EventKind.ERROR}
+)
 
 
 @dataclass(frozen=True, slots=True)

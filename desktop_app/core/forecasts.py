@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from desktop_app.core.estimates import ModuleMemory, PhasePeaks, Quantiles, Timeline
 from desktop_app.core.steps import Category, Phase
 
 __all__ = [
+    "ACTIONS",
     "Alert",
     "AlertSeverity",
     "Cause",
@@ -79,10 +81,39 @@ class Estimate:
 
 
 class Cause(StrEnum):
-    """Why memory will run out. The first version knows the first two."""
+    """Why memory will run out. ``HOST_MEMORY`` is the computer's RAM, all others are the card's memory."""
 
-    FIRST_OPTIMIZER_STEP = "first_optimizer_step"
-    LEAK = "leak"
+    FIRST_OPTIMIZER_STEP = "first_optimizer_step"  # the optimizer makes its state
+    BATCH_SHAPE = "batch_shape"  # a batch of more samples, tokens or pixels than the ones before
+    LEAK = "leak"  # memory that is live after every step and never freed
+    FRAGMENTATION = "fragmentation"  # idle memory grows in pieces that no request fits into
+    NEIGHBOUR = "neighbour"  # another process on the card
+    VALIDATION = "validation"  # what validation holds on top of the training, or keeps after it
+    CHECKPOINT_SAVE = "checkpoint_save"  # copies made for saving, or kept after it
+    RESUME = "resume"  # what loading a checkpoint leaves behind
+    OUTSIDE_ALLOCATOR = "outside_allocator"  # context, handles, compiled kernels, communication buffers
+    HOST_MEMORY = "host_memory"  # RAM or commit charge of the computer
+    SPILL = "spill"  # Windows and WSL: the driver moves memory to RAM, slowly and without an error
+
+
+# What one alert recommends: codes, windows and the command line make the text.
+ACTIONS: Final = (
+    "save_and_pause",  # a leak: save what is learnt, then find what keeps it
+    "pause",  # before a call that cannot succeed
+    "reduce_batch",  # fewer samples in a micro-step
+    "split_batch",  # the one longest batch: cut its length, or split it
+    "find_leak",  # record one step and look who keeps memory
+    "expandable_segments",  # PYTORCH_ALLOC_CONF=expandable_segments:True, then start again
+    "close_neighbour",  # end or move the other process (evidence: its growth; a window names it)
+    "smaller_validation_batch",
+    "no_grad_validation",  # validation keeps its outputs or its graph
+    "save_to_host",  # copy the state to RAM before saving; keep no copy on the card
+    "load_to_host",  # map_location="cpu", and let go of the checkpoint after loading
+    "free_outside",  # limit cuDNN search, compile caches, communication buffers
+    "fewer_workers",  # loader workers, caches in RAM
+    "free_host_memory",
+    "leave_room",  # spill: less than the card holds, or the driver's fall-back switched off
+)
 
 
 class AlertSeverity(StrEnum):
@@ -108,6 +139,7 @@ class Forecast:
     capacity_bytes: int
     p_oom: Mapping[int, float] = field(default_factory=dict)  # within 1, 10, 100 steps
     p_oom_run: float = 0.0
+    p_oom_epoch: float | None = None  # to the end of the epoch; None when epochs are not known
     cause: Cause | None = None
     cause_share: float = 0.0
     severity: AlertSeverity | None = None
@@ -138,5 +170,5 @@ class Alert:
     eta_low_s: float | None
     eta_high_s: float | None
     evidence: Mapping[str, float]
-    action: str  # code of the one recommended action: "save_and_pause", "pause", "reduce_batch"
+    action: str  # code of the one recommended action, one of ``ACTIONS``
     cleared_t_s: float | None = None

@@ -75,8 +75,20 @@ VALIDATION_COLUMNS: Final = ("step", "epoch", "loss", "accuracy")
 
 
 @dataclass(frozen=True, slots=True)
+class BatchShape:
+    """Size of one micro-batch as memory sees it. ``tokens`` and ``pixels`` count padding; ``None`` is unknown."""
+
+    samples: int
+    tokens: int | None = None
+    pixels: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StepSample:
-    """One optimizer step. ``t_s`` is its end; ``memory`` is read right after gradients were cleared."""
+    """One optimizer step. ``t_s`` is its end; ``memory`` is read right after gradients were cleared.
+
+    ``batch_tokens`` and ``batch_pixels`` are those of the largest micro-batch of the step, padding included.
+    """
 
     t_s: float
     step: int  # 1 = first optimizer step of the run
@@ -88,6 +100,9 @@ class StepSample:
     step_s: float
     batch_samples: int
     memory: MemoryStats | None
+    batch_tokens: int | None = None
+    batch_pixels: int | None = None
+    micro_batch_samples: int | None = None  # None: one micro-step of ``batch_samples``
 
     @property
     def samples_per_s(self) -> float:
@@ -96,14 +111,48 @@ class StepSample:
 
 @dataclass(frozen=True, slots=True)
 class PhaseSample:
-    """The trainer is about to enter ``phase`` of ``step``. ``known_demand_bytes``: what that phase will certainly
-    allocate and keep, where the trainer can tell (optimizer state not made yet), plus its temporaries."""
+    """The trainer is about to enter ``phase`` of ``step``, or is in the midst of it.
+
+    ``known_demand_bytes``: what that phase will certainly allocate and keep, where the trainer can tell (optimizer
+    state not made yet, a copy of the state for saving), plus its temporaries. ``batch``: the micro-batch that comes
+    next (``FORWARD``, ``VALIDATION``). ``done`` of ``count`` parts of the phase (validation batches) are over: 0 before
+    the first. ``ended``: the phase is over, ``memory`` is read right after it.
+    """
 
     t_s: float
     step: int
     phase: Phase
     memory: MemoryStats | None
     known_demand_bytes: int | None = None
+    batch: BatchShape | None = None
+    done: int = 0
+    count: int | None = None
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Once a second: the card and the computer around the run. Bytes unless named otherwise; ``None`` is unknown.
+
+    ``device_used_bytes`` is the whole card, ``others_bytes`` other processes on it, ``outside_bytes`` this process
+    outside its allocator. ``spills``: the driver may move memory of the card to RAM (Windows WDDM, WSL).
+    """
+
+    t_s: float
+    device_used_bytes: int | None = None
+    others_bytes: int | None = None
+    outside_bytes: int | None = None
+    capacity_bytes: int | None = None
+    host_used_bytes: int | None = None
+    host_total_bytes: int | None = None
+    host_available_bytes: int | None = None
+    own_rss_bytes: int | None = None  # this process
+    children_rss_bytes: int | None = None  # its loader workers together
+    children: int | None = None  # how many
+    commit_used_bytes: int | None = None  # Windows: commit charge; Linux with overcommit off: Committed_AS
+    commit_limit_bytes: int | None = None
+    largest_neighbour_pid: int | None = None
+    spills: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +200,8 @@ class OomReport:
     memory: MemoryStats | None
     cause: str | None  # a Cause value, when the forecast has named one
     largest_owners: tuple[tuple[str, int], ...] = ()  # (module or category, bytes), largest first
+    batch_size: int | None = None  # micro-batch that ran out
+    rescued_batch_size: int | None = None  # micro-batch with which the run went on; None: it did not
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +233,5 @@ class RunStatus:
     error_code: str | None = None
     error_message: str | None = None
     oom: OomReport | None = None
+    accumulation: int = 1
+    rescues: tuple[OomReport, ...] = ()  # out-of-memory errors that the run survived, oldest first

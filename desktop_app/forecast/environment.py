@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from desktop_app.core.steps import MemoryStats
+from desktop_app.core.steps import BatchShape, MemoryStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class Environment:
     outside_bytes: int = 0
     total_steps: int | None = None
     steps_per_epoch: int | None = None
+    longest_batch: BatchShape | None = None  # of the steps to come, where the loader can tell
+    longest_batch_step: int | None = None  # when it comes; None: some time
 
     def outside(self, memory: MemoryStats | None) -> int:
         """Context, handles and kernels of this process: the sample's figure where it has one."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from desktop_app.core.forecasts import AlertSeverity, Cause, Estimate
-from desktop_app.core.steps import Category, MemoryStats, Phase, PhaseSample
+from desktop_app.core.steps import Category, MemoryStats, Phase, PhaseSample, StepSample
+from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.demand import SEGMENT_BYTES
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.outlook import WITHIN_STEPS, Z95, Outlook, StepsToGo, normal_cdf
@@ -37,16 +38,19 @@ class _Danger:
     peak_high_bytes: float
 
 
-class FirstOptimizerStepCause:
-    """Judges the sample that the trainer sends just before its optimizer call. The forecaster's lock guards it."""
+class FirstOptimizerStepCause(CauseModel):
+    """Judges the sample that the trainer sends just before its optimizer call."""
+
+    cause = Cause.FIRST_OPTIMIZER_STEP
 
     def __init__(self) -> None:
         self._danger: _Danger | None = None
         self._call_is_over = False
         self._estimate_is_over = False
 
-    def observe(self, sample: PhaseSample, environment: Environment, prior: Estimate | None) -> None:
+    def take_phase(self, sample: PhaseSample, view: View) -> None:
         """Take a phase; only an optimizer phase that will make memory matters."""
+        environment, prior = view.environment, view.prior
         if sample.phase is not Phase.OPTIMIZER or sample.memory is None:
             return
         demand = sample.known_demand_bytes
@@ -58,8 +62,9 @@ class FirstOptimizerStepCause:
             self._danger = _look(sample.step, sample.memory, demand, kept, environment)
             self._call_is_over = False
 
-    def step_ended(self, step: int) -> None:
+    def take_step(self, sample: StepSample, view: View) -> None:
         """The call is over with its own step; what the state leaves for the next step, with that one."""
+        step = sample.step
         self._estimate_is_over = True
         if self._danger is None or step < self._danger.step:
             return
@@ -67,8 +72,9 @@ class FirstOptimizerStepCause:
         if step > self._danger.step:
             self._danger = None
 
-    def outlook(self, environment: Environment, prior: Estimate | None) -> Outlook | None:
+    def outlook(self, view: View, *, known: bool) -> Outlook | None:
         """The danger of the coming call or step; before the first sample, what the estimate says."""
+        environment, prior = view.environment, view.prior
         if self._danger is not None:
             return _to_outlook(self._danger, call_is_over=self._call_is_over)
         if prior is None or self._estimate_is_over:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from desktop_app.core.forecasts import Alert, Cause, Estimate, Forecast
-from desktop_app.core.steps import PhaseSample, StepSample
+from desktop_app.core.steps import BatchShape, PhaseSample, StepSample, Surroundings
+from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import START_UP_STEPS, Evidence
 from desktop_app.forecast.first_optimizer_step import FirstOptimizerStepCause
@@ -15,6 +17,12 @@ from desktop_app.forecast.flood import flood_mark
 from desktop_app.forecast.leak import LeakCause
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, combined, worst
 from desktop_app.forecast.policy import Changes, Policy, in_seconds
+
+# One object of each per run. Order does not matter.
+CAUSES: Final[tuple[Callable[[], CauseModel], ...]] = (
+    FirstOptimizerStepCause,
+    LeakCause,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +56,7 @@ class Forecaster:
         self._environment = Environment(capacity_bytes, others_bytes, outside_bytes, total_steps, steps_per_epoch)
         self._prior = prior
         self._evidence = Evidence()
-        self._leak = LeakCause()
-        self._first_step = FirstOptimizerStepCause()
+        self._models: tuple[CauseModel, ...] = tuple(make() for make in CAUSES)
         self._policy = Policy()
         self._forecast = self._assess(0.0, 0).forecast
 
@@ -61,17 +68,24 @@ class Forecaster:
         outside_bytes: int | None = None,
         total_steps: int | None = None,
         steps_per_epoch: int | None = None,
+        longest_batch: BatchShape | None = None,
+        longest_batch_step: int | None = None,
     ) -> None:
-        """Take newer figures of the card and of the run's length; ``None`` leaves a figure as it is."""
-        given = {
-            "capacity_bytes": capacity_bytes,
-            "others_bytes": others_bytes,
-            "outside_bytes": outside_bytes,
-            "total_steps": total_steps,
-            "steps_per_epoch": steps_per_epoch,
-        }
+        """Take newer figures of the card, the run's length and the batches to come; ``None`` leaves one as it is."""
+        self._note(
+            capacity_bytes=capacity_bytes,
+            others_bytes=others_bytes,
+            outside_bytes=outside_bytes,
+            total_steps=total_steps,
+            steps_per_epoch=steps_per_epoch,
+            longest_batch=longest_batch,
+            longest_batch_step=longest_batch_step,
+        )
+
+    def _note(self, **figures: int | BatchShape | None) -> None:
+        known: dict[str, Any] = {name: figure for name, figure in figures.items() if figure is not None}
         with self._lock:
-            self._environment = replace(self._environment, **{name: n for name, n in given.items() if n is not None})
+            self._environment = replace(self._environment, **known)
 
     def absorb_step(self, sample: StepSample) -> None:
         """Take a step as evidence without a forecast: for a backlog whose newest step is still to come."""
@@ -97,8 +111,27 @@ class Forecaster:
         with self._lock:
             if sample.memory is not None:
                 self._evidence.note_memory(sample.memory, sample.step)
-            self._first_step.observe(sample, self._environment, self._prior)
+            view = self._view()
+            for model in self._models:
+                model.take_phase(sample, view)
             return self._assess(sample.t_s, sample.step)
+
+    def observe_surroundings(self, sample: Surroundings) -> Forecast:
+        """Take what telemetry says; the forecast after it."""
+        return self.update_surroundings(sample).forecast
+
+    def update_surroundings(self, sample: Surroundings) -> Update:
+        """As ``observe_surroundings``, with the alerts that it raised or cleared."""
+        self._note(
+            capacity_bytes=sample.capacity_bytes,
+            others_bytes=sample.others_bytes,
+            outside_bytes=sample.outside_bytes,
+        )
+        with self._lock:
+            view = self._view()
+            for model in self._models:
+                model.take_surroundings(sample, view)
+            return self._assess(max(sample.t_s, self._evidence.t_s), self._evidence.step)
 
     def forecast(self) -> Forecast:
         """The newest forecast; before the first sample, what the estimate says."""
@@ -112,14 +145,16 @@ class Forecaster:
 
     def _take(self, sample: StepSample) -> None:
         self._evidence.add(sample)
-        self._leak.add(sample, self._evidence)
-        self._first_step.step_ended(sample.step)
+        view = self._view()
+        for model in self._models:
+            model.take_step(sample, view)
+
+    def _view(self) -> View:
+        return View(self._evidence, self._environment, self._prior)
 
     def _assess(self, t_s: float, step: int) -> Update:
-        found = (
-            self._leak.outlook(self._evidence, self._environment, known=self._policy.is_open(Cause.LEAK)),
-            self._first_step.outlook(self._environment, self._prior),
-        )
+        view = self._view()
+        found = [model.outlook(view, known=self._policy.is_open(model.cause)) for model in self._models]
         outlooks = {outlook.cause: outlook for outlook in found if outlook is not None}
         pace_s = self._evidence.seconds_per_step()
         changes = self._policy.update(t_s, step, outlooks, pace_s)

@@ -9,6 +9,7 @@ from typing import Final
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
 from desktop_app.core.steps import StepSample
+from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.demand import Demand, recent_demand
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import Evidence
@@ -69,15 +70,18 @@ class _Verdict:
         return self.belief * self.to_go.probability_within(min(steps, self.horizon_steps))
 
 
-class LeakCause:
-    """Sees every step; says what the troughs lead to. The forecaster's lock guards it."""
+class LeakCause(CauseModel):
+    """Sees every step; says what the troughs lead to."""
+
+    cause = Cause.LEAK
 
     def __init__(self) -> None:
         self._trend = TroughTrend()
         self._last_step = 0
 
-    def add(self, sample: StepSample, evidence: Evidence) -> None:
+    def take_step(self, sample: StepSample, view: View) -> None:
         """Take one step, when it is of the usual shape and start-up is over."""
+        evidence = view.evidence
         if sample.memory is None or evidence.starting_up:
             return
         if sample.step < self._last_step:  # the run went back to an earlier state
@@ -88,11 +92,12 @@ class LeakCause:
             live, reserved = float(sample.memory.live_bytes), float(sample.memory.reserved_peak_bytes)
             self._trend.add(sample.step, live, sample.batch_samples, reserved)
 
-    def outlook(self, evidence: Evidence, environment: Environment, *, known: bool) -> Outlook | None:
+    def outlook(self, view: View, *, known: bool) -> Outlook | None:
         """What will happen if growth goes on; ``None`` when nothing grows or it cannot matter.
 
         ``known``: an alert about it is out, so less evidence will do.
         """
+        evidence, environment = view.evidence, view.environment
         if evidence.memory is None:
             return None
         room = environment.allocator_room(evidence.memory)
