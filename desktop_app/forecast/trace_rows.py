@@ -3,8 +3,8 @@
 A row is one of three things:
 
 - ``phase`` empty or ``step``: an optimizer step has ended; the figures are those of that step.
-- ``phase`` a phase (``build``, ``forward``, ``backward``, ``optimizer``, ``zero``, ``validation``, ``save``): that phase
-  is about to begin, and ``live_after_bytes`` is live now. The ``batch_…`` columns are those of the batch that comes.
+- ``phase`` a phase (``build``, ``forward``, ``backward``, ``optimizer``, ``zero``, ``validation``, ``save``): it is
+  about to begin, and ``live_after_bytes`` is live now. The ``batch_…`` columns are those of the batch that comes.
 - neither a step nor a phase: telemetry alone, as it comes once a second.
 
 ``event`` holds words, separated by ``;``, each with figures of its own after a colon, as in

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 
-KEPT_KINDS = {EventKind.ALERT, EventKind.ALERT_CLEARED, EventKind.OOM, EventKind.ERROR}
+KEPT_KINDS = {EventKind.ALERT, EventKind.ALERT_CLEARED, EventKind.OOM, EventKind.RESCUE, EventKind.ERROR}
 WAIT_S = 30.0
 
 
