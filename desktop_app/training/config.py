@@ -189,9 +189,14 @@ class RunConfig:
     )
     """0: only on request and at the end."""
     on_alert: str = _setting(
-        FieldKind.CHOICE, FieldGroup.CHECKPOINTS, default="notify", choices=("notify", "pause", "save_and_pause")
+        FieldKind.CHOICE,
+        FieldGroup.CHECKPOINTS,
+        default="notify",
+        choices=("notify", "pause", "save", "save_and_pause", "shrink", "stop"),
     )
-    """What to do when memory is forecast to run out."""
+    """What to do when memory is forecast to run out; shrink: a smaller micro-batch, the same effective batch."""
+    on_oom: str = _setting(FieldKind.CHOICE, FieldGroup.CHECKPOINTS, default="end", choices=("end", "shrink"))
+    """What to do when memory has run out; shrink: go on from the last good step with a smaller micro-batch."""
 
     def __post_init__(self) -> None:
         for spec in FIELDS:

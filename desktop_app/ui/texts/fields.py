@@ -47,6 +47,7 @@ _NAMES: Final = {
     "output_dir": QT_TRANSLATE_NOOP("Fields", "Checkpoints in"),
     "checkpoint_every_epochs": QT_TRANSLATE_NOOP("Fields", "Checkpoint every"),
     "on_alert": QT_TRANSLATE_NOOP("Fields", "On a warning"),
+    "on_oom": QT_TRANSLATE_NOOP("Fields", "Out of memory"),
 }
 _HELP: Final = {
     "recipe": QT_TRANSLATE_NOOP("Fields", "What is learnt from what."),
@@ -90,6 +91,9 @@ _HELP: Final = {
         "Fields", "Epochs between checkpoints. 0: only on request and on stop."
     ),
     "on_alert": QT_TRANSLATE_NOOP("Fields", "What to do when memory is forecast to run out."),
+    "on_oom": QT_TRANSLATE_NOOP(
+        "Fields", "What to do when memory has run out. A smaller micro-batch goes on from the last good step."
+    ),
 }
 # Keys are "field.choice", so that one word may read differently in two fields.
 _CHOICES: Final = {
@@ -114,7 +118,12 @@ _CHOICES: Final = {
     "device.simulated": QT_TRANSLATE_NOOP("Fields", "simulated card"),
     "on_alert.notify": QT_TRANSLATE_NOOP("Fields", "only tell me"),
     "on_alert.pause": QT_TRANSLATE_NOOP("Fields", "pause"),
+    "on_alert.save": QT_TRANSLATE_NOOP("Fields", "save"),
     "on_alert.save_and_pause": QT_TRANSLATE_NOOP("Fields", "save and pause"),
+    "on_alert.shrink": QT_TRANSLATE_NOOP("Fields", "shrink the micro-batch"),
+    "on_alert.stop": QT_TRANSLATE_NOOP("Fields", "save and stop"),
+    "on_oom.end": QT_TRANSLATE_NOOP("Fields", "end the run"),
+    "on_oom.shrink": QT_TRANSLATE_NOOP("Fields", "shrink the micro-batch"),
 }
 _GROUPS: Final = {
     FieldGroup.RUN: QT_TRANSLATE_NOOP("Fields", "Run"),
