@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from desktop_app.core.forecasts import Cause, Estimate
 from desktop_app.core.steps import PhaseSample, StepSample, Surroundings
+from desktop_app.forecast.corrected_prior import CorrectedPrior
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import Evidence
 from desktop_app.forecast.outlook import Outlook
@@ -15,11 +16,16 @@ from desktop_app.forecast.outlook import Outlook
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What all causes share at one moment: ``evidence`` has taken the newest sample already."""
+    """What all causes share at one moment: ``evidence`` has taken the newest sample already.
+
+    ``prior`` is the estimate of the run, ``corrected`` the same as its first steps have put it right: for phases that
+    have not been seen yet.
+    """
 
     evidence: Evidence
     environment: Environment
     prior: Estimate | None
+    corrected: CorrectedPrior | None = None
 
 
 class CauseModel(ABC):

@@ -10,6 +10,7 @@ from typing import Any, Final
 from desktop_app.core.forecasts import Alert, Cause, Estimate, Forecast
 from desktop_app.core.steps import BatchShape, PhaseSample, StepSample, Surroundings
 from desktop_app.forecast.cause_model import CauseModel, View
+from desktop_app.forecast.corrected_prior import PriorFit
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import START_UP_STEPS, Evidence
 from desktop_app.forecast.first_optimizer_step import FirstOptimizerStepCause
@@ -55,6 +56,7 @@ class Forecaster:
         self._lock = threading.Lock()
         self._environment = Environment(capacity_bytes, others_bytes, outside_bytes, total_steps, steps_per_epoch)
         self._prior = prior
+        self._fit = PriorFit()
         self._evidence = Evidence()
         self._models: tuple[CauseModel, ...] = tuple(make() for make in CAUSES)
         self._policy = Policy()
@@ -111,6 +113,7 @@ class Forecaster:
         with self._lock:
             if sample.memory is not None:
                 self._evidence.note_memory(sample.memory, sample.step)
+            self._fit.take_phase(sample, self._prior)
             view = self._view()
             for model in self._models:
                 model.take_phase(sample, view)
@@ -145,12 +148,14 @@ class Forecaster:
 
     def _take(self, sample: StepSample) -> None:
         self._evidence.add(sample)
+        self._fit.take_step(sample, self._prior)
         view = self._view()
         for model in self._models:
             model.take_step(sample, view)
 
     def _view(self) -> View:
-        return View(self._evidence, self._environment, self._prior)
+        corrected = self._fit.corrected(self._prior, self._environment, self._evidence.memory)
+        return View(self._evidence, self._environment, self._prior, corrected)
 
     def _assess(self, t_s: float, step: int) -> Update:
         view = self._view()
