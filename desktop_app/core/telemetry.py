@@ -79,6 +79,11 @@ HOST_FIELDS: Final = (
     "disk_write_bytes_per_s",
     "own_cpu_percent",  # this process, 100 = one core
     "own_rss_bytes",
+    "memory_total_bytes",
+    "children",  # processes started by this one, e.g. loader workers
+    "children_rss_bytes",  # of all of them; what they share with this one is counted in each
+    "commit_used_bytes",  # promised by the system; no value where it promises without end
+    "commit_limit_bytes",
 )
 
 
@@ -110,6 +115,7 @@ class Card:
     cuda_driver_version: str | None = None
     vbios_version: str | None = None
     energy_source: EnergySource | None = None
+    spills: bool = False  # its driver may move memory to RAM when it is full (WDDM, WSL), without an error
     reasons: Mapping[str, Reason] = field(default_factory=dict)
 
     @property

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 import psutil
 
 from desktop_app.core.telemetry import HOST_FIELDS, Reading, Reason
 from desktop_app.telemetry.backend import missing
+from desktop_app.telemetry.child_processes import ChildProcesses
+from desktop_app.telemetry.commit_charge import commit_charge
+
+_MEMORY_FIELDS: Final = ("memory_used_bytes", "memory_available_bytes", "memory_total_bytes")
 
 
 class Host(Protocol):
@@ -25,6 +29,7 @@ class HostReader:
 
     def __init__(self) -> None:
         self._own = psutil.Process()
+        self._children = ChildProcesses(self._own)
         self._cpu: tuple[float, float] | None = None  # (busy, total) seconds of all cores
         self._disk: tuple[float, float, float] | None = None  # (t, bytes read, bytes written)
         self._own_cpu: tuple[float, float] | None = None  # (t, seconds)
@@ -36,6 +41,8 @@ class HostReader:
         readings.update(self._read_memory())
         readings.update(self._read_disks(t_s))
         readings.update(self._read_own(t_s))
+        readings.update(self._read_children(t_s))
+        readings.update(_read_commit())
         return readings
 
     def _read_cpu(self) -> Reading:
@@ -56,10 +63,11 @@ class HostReader:
         try:
             memory = psutil.virtual_memory()
         except (psutil.Error, OSError):
-            return missing(("memory_used_bytes", "memory_available_bytes"), Reason.UNKNOWN_ERROR)
+            return missing(_MEMORY_FIELDS, Reason.UNKNOWN_ERROR)
         return {
             "memory_used_bytes": Reading(float(memory.total - memory.available)),
             "memory_available_bytes": Reading(float(memory.available)),
+            "memory_total_bytes": Reading(float(memory.total)),
         }
 
     def _read_disks(self, t_s: float) -> dict[str, Reading]:
@@ -94,6 +102,19 @@ class HostReader:
         if before is not None and t_s > before[0]:
             cpu = Reading(max(0.0, 100.0 * (now[1] - before[1]) / (t_s - before[0])))
         return {"own_cpu_percent": cpu, "own_rss_bytes": Reading(float(rss_bytes))}
+
+    def _read_children(self, t_s: float) -> dict[str, Reading]:
+        found = self._children.read(t_s)
+        if found is None:
+            return missing(("children", "children_rss_bytes"), Reason.UNKNOWN_ERROR)
+        return {"children": Reading(float(found[0])), "children_rss_bytes": Reading(float(found[1]))}
+
+
+def _read_commit() -> dict[str, Reading]:
+    charge = commit_charge()
+    if charge is None:
+        return missing(("commit_used_bytes", "commit_limit_bytes"), Reason.NOT_SUPPORTED)
+    return {"commit_used_bytes": Reading(float(charge[0])), "commit_limit_bytes": Reading(float(charge[1]))}
 
 
 def system_memory() -> tuple[int, int]:
