@@ -1,4 +1,4 @@
-"""The forecaster's thread: steps come in as they end, forecasts and alerts go out."""
+"""The forecaster's thread: steps, phases and surroundings come in, forecasts and alerts go out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from desktop_app.core.forecasts import Alert, Forecast
-from desktop_app.core.steps import PhaseSample, StepSample
+from desktop_app.core.steps import PhaseSample, StepSample, Surroundings
 from desktop_app.forecast.forecaster import Forecaster, Update
 
+Sample = StepSample | PhaseSample | Surroundings
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class ForecasterThread(threading.Thread):
         self._on_forecast = on_forecast
         self._on_alert = on_alert
         self._on_cleared = on_cleared
-        self._inbox: deque[StepSample | PhaseSample] = deque()
+        self._inbox: deque[Sample] = deque()
         self._wake = threading.Condition()
         self._taking = threading.Lock()  # held from taking samples out of the inbox until the forecaster has them
         self._stopping = False
@@ -50,6 +51,10 @@ class ForecasterThread(threading.Thread):
 
     def observe_phase(self, sample: PhaseSample) -> None:
         """Queue a phase; returns at once. Runs in: trainer thread."""
+        self._post(sample)
+
+    def observe_surroundings(self, sample: Surroundings) -> None:
+        """Queue what telemetry says; returns at once. Runs in: sampler thread."""
         self._post(sample)
 
     def observe_phase_now(self, sample: PhaseSample) -> tuple[Alert, ...]:
@@ -80,7 +85,7 @@ class ForecasterThread(threading.Thread):
             except Exception:
                 _log.exception("Forecast failed; the run goes on without it")
 
-    def _post(self, sample: StepSample | PhaseSample) -> None:
+    def _post(self, sample: Sample) -> None:
         with self._wake:
             if len(self._inbox) >= INBOX_STEPS:
                 self._inbox.popleft()
@@ -103,26 +108,28 @@ class ForecasterThread(threading.Thread):
             updates.append(self._update(samples[-1]))
         self._tell(updates)
 
-    def _take_all(self) -> list[StepSample | PhaseSample]:
+    def _take_all(self) -> list[Sample]:
         with self._wake:
             samples = list(self._inbox)
             self._inbox.clear()
         return samples
 
-    def _absorb(self, samples: list[StepSample | PhaseSample]) -> list[Update]:
-        """Take a backlog: steps as evidence only, phases with all they say."""
+    def _absorb(self, samples: list[Sample]) -> list[Update]:
+        """Take a backlog: steps as evidence only, phases and surroundings with all they say."""
         updates = []
         for sample in samples:
             if isinstance(sample, StepSample):
                 self.forecaster.absorb_step(sample)
             else:
-                updates.append(self.forecaster.update_phase(sample))
+                updates.append(self._update(sample))
         return updates
 
-    def _update(self, sample: StepSample | PhaseSample) -> Update:
+    def _update(self, sample: Sample) -> Update:
         if isinstance(sample, StepSample):
             return self.forecaster.update_step(sample)
-        return self.forecaster.update_phase(sample)
+        if isinstance(sample, PhaseSample):
+            return self.forecaster.update_phase(sample)
+        return self.forecaster.update_surroundings(sample)
 
     def _tell(self, updates: list[Update]) -> None:
         """Call back without any lock held. A forecast that the other thread has overtaken is not told any more."""

@@ -13,7 +13,7 @@ from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.lifecycle import RunMachine
-from desktop_app.core.steps import MemoryStats, RunState, RunStatus
+from desktop_app.core.steps import MemoryStats, RunState, RunStatus, Surroundings
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import Card
 from desktop_app.forecast.forecaster import Forecaster
@@ -190,13 +190,11 @@ class RunDesk:
         """Block until the first step begins, or the run has ended before it."""
         return self._under_way.wait(timeout_s)
 
-    def tell_forecaster(self) -> None:
-        """What others hold on the card has been read anew. Runs in: sampler thread."""
+    def tell_forecaster(self, surroundings: Surroundings) -> None:
+        """Card and computer have been read anew. Never waits for a forecast. Runs in: sampler thread."""
         forecaster = self._forecaster
         if forecaster is not None:
-            forecaster.forecaster.set_environment(
-                others_bytes=self._use.others_bytes, outside_bytes=self._use.outside_bytes
-            )
+            forecaster.observe_surroundings(surroundings)
 
     def _show_waiting(self) -> None:
         """Show a request at once with the step it waits for; the trainer's next status replaces it."""

@@ -42,6 +42,7 @@ from desktop_app.services.run_records import RunRecords
 from desktop_app.services.scenarios import Scenario
 from desktop_app.services.session_folder import SessionFolder, find_resume_offer
 from desktop_app.services.snapshot_reader import SnapshotReader
+from desktop_app.services.surroundings import describe_surroundings
 from desktop_app.services.telemetry_feed import TelemetryFeed
 from desktop_app.telemetry.backend import Backend
 from desktop_app.telemetry.sampler import Sampler
@@ -336,16 +337,21 @@ class Session:
         card = self.selected_card()
         if card is None:
             return
-        used = self.readings.get().get(card.uuid, {}).get("memory_used_bytes")
+        readings, processes = self.readings.get().get(card.uuid, {}), self.processes.get().get(card.uuid, ())
+        used = readings.get("memory_used_bytes")
         training = self.run.get().state.active
         self._use.observe(
             card.uuid,
             used_bytes=None if used is None or used.value is None else int(used.value),
-            processes=self.processes.get().get(card.uuid, ()),
+            processes=processes,
             memory=self.memory.get() if training else None,
             training=training,
         )
-        self._runs.tell_forecaster()
+        if training:
+            host = self._feed.host.get()
+            self._runs.tell_forecaster(
+                describe_surroundings(self.clock.now_s(), card, readings, processes, use=self._use, host=host)
+            )
 
     def _stop_trainer(self, timeout_s: float) -> bool:
         self._runs.stop(save=True)

@@ -119,6 +119,7 @@ def describe_card(
         cuda_driver_version=cuda_version(versions["cuda"]),
         vbios_version=facts.text("vbios_version", door.query("nvmlDeviceGetVbiosVersion", handle, owner=uuid)),
         energy_source=EnergySource.INTEGRAL if energy.value is None else EnergySource.COUNTER,
+        spills=traits.wddm,
     )
     if capability.reason is not None:
         facts.reasons["compute_capability"] = capability.reason

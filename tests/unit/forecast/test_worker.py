@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from desktop_app.core.forecasts import Alert, Cause, Forecast
+from desktop_app.core.steps import Surroundings
 from desktop_app.core.units import GIB, MIB
 from desktop_app.forecast import worker as worker_module
 from desktop_app.forecast.forecaster import Forecaster
@@ -155,3 +156,27 @@ def test_stop_finishes_what_is_queued_and_may_come_twice(thread: ForecasterThrea
 
 def test_stop_before_start_returns_at_once(thread: ForecasterThread) -> None:
     assert thread.stop()
+
+
+def test_surroundings_are_told_while_no_step_ends(thread: ForecasterThread, listener: Listener) -> None:
+    """The sampler only queues them; the forecast follows in the forecaster's thread."""
+    thread.start()
+    thread.observe_step(step(1, memory(GIB)))
+    listener.wait_for(1)
+    before = listener.forecasts[-1]
+    thread.observe_surroundings(Surroundings(t_s=60.0, others_bytes=2 * GIB))
+    assert thread.stop(PATIENCE_S)
+    after = listener.forecasts[-1]
+    assert (after.t_s, after.step) == (60.0, 1)
+    assert after.device_bytes == before.device_bytes + 2 * GIB
+
+
+def test_surroundings_in_a_backlog_count_before_the_steps_after_them(
+    thread: ForecasterThread, listener: Listener
+) -> None:
+    thread.observe_surroundings(Surroundings(t_s=0.0, others_bytes=5 * GIB))
+    thread.observe_surroundings(Surroundings(t_s=0.05, others_bytes=3 * GIB))
+    thread.observe_step(step(1, memory(GIB)))
+    thread.start()
+    listener.wait_for(1)
+    assert listener.forecasts[-1].device_bytes == 3 * GIB + GIB + 512 * MIB

@@ -18,7 +18,7 @@ from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.forecasts import Estimate
-from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, RunState, RunStatus
+from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, RunState, RunStatus, Surroundings
 from desktop_app.core.store import Store
 from desktop_app.forecast.forecaster import Forecaster
 from desktop_app.services import session_database
@@ -245,11 +245,11 @@ def test_the_forecast_follows_the_steps_and_knows_the_others(bench: Bench, train
 
 
 def test_others_that_come_during_the_run_are_told(bench: Bench, trainer: FakeTrainer) -> None:
-    bench.desk.tell_forecaster()  # nobody listens
+    surroundings = Surroundings(t_s=0.0, others_bytes=1000, outside_bytes=30)
+    bench.desk.tell_forecaster(surroundings)  # nobody listens
     bench.start()
     bench.until(RunState.RUNNING)
-    bench.use.others_bytes, bench.use.outside_bytes = 1000, 30
-    bench.desk.tell_forecaster()
+    bench.desk.tell_forecaster(surroundings)
     trainer.allow(4)
     bench.end()
     forecast = bench.forecasts.newest.get()
