@@ -173,6 +173,9 @@ class Workspace(Protocol):
     def start(self, config: RunConfig, *, resume_from: Path | None = None) -> None:
         """Start a run; returns at once. Errors appear in ``run`` as FAILED with a code and one line."""
 
+    def start_demo(self, name: str) -> None:
+        """Start a demonstration of ``services.scenarios``; returns at once. What stands in its way is a notice."""
+
     def pause(self) -> None: ...
     def resume(self) -> None: ...
     def stop(self, *, save: bool = True) -> None: ...

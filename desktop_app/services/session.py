@@ -39,7 +39,7 @@ from desktop_app.services.own_cost import OwnCost
 from desktop_app.services.run_desk import RunDesk, RunOrder, TrainerFactory
 from desktop_app.services.run_feed import CHECKPOINT_NOTICE
 from desktop_app.services.run_records import RunRecords
-from desktop_app.services.scenarios import Scenario
+from desktop_app.services.scenarios import Scenario, check_memory, find_scenario
 from desktop_app.services.session_folder import SessionFolder, find_resume_offer
 from desktop_app.services.snapshot_reader import SnapshotReader
 from desktop_app.services.surroundings import describe_surroundings
@@ -186,6 +186,18 @@ class Session:
             self.start(config, resume_from=resume_from)
         else:
             self.start(config, resume_from=resume_from, fault=scenario.fault, scenario=scenario.name)
+
+    def start_demo(self, name: str) -> None:
+        """Start the demonstration of that name; what stands in its way becomes a notice."""
+        try:
+            scenario, card = find_scenario(name), self.selected_card()
+            if card is not None and card.simulated and card.capacity_bytes is not None:
+                available_bytes = self.host_available_bytes()
+                check_memory(scenario, capacity_bytes=card.capacity_bytes, available_bytes=available_bytes)
+        except FloodmarkError as error:
+            self.add_notice(error.code, error.message, level="error")
+            return
+        self.start_scenario(scenario.config, scenario=scenario)
 
     def is_watching(self) -> bool:
         """The cards are known and the host was read once: a run can be judged and started."""
