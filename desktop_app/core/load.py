@@ -3,6 +3,26 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Another process on a simulated card, as a demonstration wants it: it grows while the training computes.
+
+    It takes ``first_bytes`` when the training has been computing for ``delay_s``, and ``bytes_per_s`` more from then.
+    """
+
+    name: str
+    first_bytes: int
+    bytes_per_s: int
+    delay_s: float = 0.0
+
+    def wants_bytes(self, since_s: float) -> int:
+        """What it would hold ``since_s`` seconds after the training began to compute."""
+        grown_s = since_s - self.delay_s
+        return 0 if grown_s < 0 else self.first_bytes + int(self.bytes_per_s * grown_s)
 
 
 class CardLoad:
@@ -21,6 +41,9 @@ class CardLoad:
         self._busy_s = 0.0  # finished busy time since the last take
         self._taken_s = t_s
         self._last_duty = 0.0
+        self._neighbour: Neighbour | None = None
+        self._neighbour_since_s: float | None = None
+        self._on_others: Callable[[int], None] | None = None
 
     def set_memory(self, *, reserved_bytes: int, outside_bytes: int) -> None:
         """What the training holds: its caching allocator's reserve, and context and handles outside it."""
@@ -35,13 +58,40 @@ class CardLoad:
         if others_bytes < 0:
             raise ValueError("bytes held cannot be negative")
         with self._lock:
+            changed = others_bytes != self._others_bytes
             self._others_bytes = others_bytes
+            told = self._on_others
+        if changed and told is not None:
+            told(others_bytes)
+
+    def watch_others(self, told: Callable[[int], None] | None) -> None:
+        """``told`` hears at once of every change of what others hold, in the thread that changes it."""
+        with self._lock:
+            self._on_others = told
+
+    def invite(self, neighbour: Neighbour | None) -> None:
+        """A neighbour for the training that comes; ``None``: it goes, and what it held with it."""
+        with self._lock:
+            self._neighbour, self._neighbour_since_s = neighbour, None
+        if neighbour is None:
+            self.set_others(0)
+
+    def move_neighbour(self, now_s: float, *, capacity_bytes: int) -> None:
+        """The neighbour takes what it wants by now, as far as there is room; what it has it keeps."""
+        with self._lock:
+            neighbour, since_s = self._neighbour, self._neighbour_since_s
+            free_bytes = capacity_bytes - self._reserved_bytes - self._outside_bytes
+            held_bytes = self._others_bytes
+        if neighbour is not None and since_s is not None:
+            self.set_others(max(held_bytes, min(neighbour.wants_bytes(now_s - since_s), free_bytes)))
 
     def begin_busy(self, t_s: float) -> None:
         """The trainer starts computing. Twice in a row is once."""
         with self._lock:
             if self._busy_since_s is None:
                 self._busy_since_s = max(t_s, self._taken_s)
+            if self._neighbour is not None and self._neighbour_since_s is None:
+                self._neighbour_since_s = t_s
 
     def end_busy(self, t_s: float) -> None:
         """The trainer stops computing. Without a beginning it says nothing."""
@@ -85,6 +135,12 @@ class CardLoad:
         """Held by other processes."""
         with self._lock:
             return self._others_bytes
+
+    @property
+    def neighbour_name(self) -> str | None:
+        """The neighbour's name; ``None`` when there is none."""
+        with self._lock:
+            return None if self._neighbour is None else self._neighbour.name
 
     @property
     def process_bytes(self) -> int:

@@ -22,6 +22,8 @@ from desktop_app.memory.step_recording import LivingBlock, StepRecording
 from desktop_app.memory.storage_tracker import StorageTracker
 from desktop_app.memory.trace_data import TraceEvent
 
+# What torch says when a driver call other than the allocator's finds no memory (cudaErrorMemoryAllocation).
+_DRIVER_REFUSES: Final = "CUDA error: out of memory"
 CATEGORIES: Final = tuple(Category)
 _INDEX: Final = {category: index for index, category in enumerate(CATEGORIES)}
 
@@ -29,15 +31,16 @@ _INDEX: Final = {category: index for index, category in enumerate(CATEGORIES)}
 class _CardLedger:
     """Books storages in the allocator replica, counts them by owner, and says what torch says when it is full."""
 
-    def __init__(self, card: CardSpec, *, outside_bytes: int, load: CardLoad | None) -> None:
+    def __init__(self, card: CardSpec, *, outside_bytes: int, load: CardLoad | None, spills: bool) -> None:
         self.allocator: Final = CachingAllocator(total_bytes=card.total_bytes)
         self.others_bytes = 0
+        self.outside_bytes = outside_bytes
         self.peak_counts = [0] * len(CATEGORIES)
         self._counts = [0] * len(CATEGORIES)
         self._owners: dict[Block, int] = {}
         self._peak_bytes = 0
         self._card: Final = card
-        self._outside_bytes: Final = outside_bytes
+        self._spill_bytes: Final = card.capacity_bytes if spills else 0
         self._load: Final = load
         self._reserved_bytes = -1
         self.report()
@@ -45,7 +48,24 @@ class _CardLedger:
     def set_others(self, others_bytes: int) -> None:
         """What is left for the allocator never falls below nothing; what it holds it keeps."""
         self.others_bytes = others_bytes
-        self.allocator.limit_bytes = max(0, self._card.capacity_bytes - self._outside_bytes - others_bytes)
+        capacity_bytes = self._card.capacity_bytes + self._spill_bytes
+        self.allocator.limit_bytes = max(0, capacity_bytes - self.outside_bytes - others_bytes)
+
+    def hold_outside(self, size_bytes: int) -> bool:
+        """More for this process outside the allocator; ``False``: the driver has no room for it."""
+        others_bytes, outside_bytes = self.others_bytes, self.outside_bytes + size_bytes
+        if self.allocator.reserved_bytes + outside_bytes + others_bytes > self._card.capacity_bytes + self._spill_bytes:
+            return False
+        self.outside_bytes = outside_bytes
+        self.set_others(others_bytes)
+        self.report()
+        return True
+
+    @property
+    def spilled_bytes(self) -> int:
+        """What of this process lies in the computer's RAM because the card is full."""
+        held_bytes = self.allocator.reserved_bytes + self.outside_bytes + self.others_bytes
+        return max(0, held_bytes - self._card.capacity_bytes) if self._spill_bytes else 0
 
     def allocate(
         self,
@@ -99,7 +119,7 @@ class _CardLedger:
         """Tell the simulated card, when something has changed that it can see."""
         self._reserved_bytes = self.allocator.reserved_bytes
         if self._load is not None:
-            self._load.set_memory(reserved_bytes=self._reserved_bytes, outside_bytes=self._outside_bytes)
+            self._load.set_memory(reserved_bytes=self._reserved_bytes, outside_bytes=self.outside_bytes)
 
     def leave(self) -> None:
         """The process has ended: nothing of it is on the card."""
@@ -108,7 +128,7 @@ class _CardLedger:
 
     def _refuse(self, refusal: ReplicaOutOfMemoryError) -> NoReturn:
         self.report()
-        process_bytes = self.allocator.reserved_bytes + self._outside_bytes
+        process_bytes = self.allocator.reserved_bytes + self.outside_bytes
         message = format_oom_message(
             refusal.segment_bytes,
             total_bytes=self._card.total_bytes,
@@ -127,13 +147,24 @@ class SimulatedDevice:
     ``track_model`` and ``track_optimizer``, and the workspaces of the libraries. When it is full the op that asked
     raises ``torch.OutOfMemoryError`` in torch's words. ``seed`` 0 has the median context, others draw one.
 
-    Runs in: trainer thread; ``set_others`` may be called from any.
+    ``spills``: as Windows' driver does it, a full card is no error; as much again as it holds goes to RAM.
+
+    Runs in: trainer thread; ``set_others`` may be called from any. ``load`` says when others hold more or less.
     """
 
-    def __init__(self, card: CardSpec, *, others_bytes: int = 0, load: CardLoad | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        card: CardSpec,
+        *,
+        others_bytes: int = 0,
+        load: CardLoad | None = None,
+        seed: int = 0,
+        spills: bool = False,
+    ) -> None:
         self.card: Final = card
-        self.outside_bytes: Final = min(ContextPrior.of(card).draw(seed), card.capacity_bytes)
-        self._ledger: Final = _CardLedger(card, outside_bytes=self.outside_bytes, load=load)
+        context_bytes = min(ContextPrior.of(card).draw(seed), card.capacity_bytes)
+        self._ledger: Final = _CardLedger(card, outside_bytes=context_bytes, load=load, spills=spills)
+        self._load: Final = load
         self._tracker: Final = StorageTracker(self._ledger, lowering=Lowering(card))
         self._closed = False
         self._model: weakref.ref[torch.nn.Module] | None = None
@@ -141,6 +172,29 @@ class SimulatedDevice:
         self._recording: StepRecording | None = None
         self._recorded: tuple[TraceEvent, ...] | None = None
         self.set_others(others_bytes)
+        if load is not None:
+            load.watch_others(self.set_others)
+
+    @property
+    def outside_bytes(self) -> int:
+        """What this process holds outside its allocator: the context, and what ``hold_outside`` has added."""
+        return self._ledger.outside_bytes
+
+    @property
+    def spilled_share(self) -> float:
+        """Share of what this process holds that lies in RAM because the card is full."""
+        ledger = self._ledger
+        return ledger.spilled_bytes / max(1, ledger.allocator.reserved_bytes + ledger.outside_bytes)
+
+    def hold_outside(self, size_bytes: int) -> None:
+        """Load a module, open a handle: memory that the caching allocator knows nothing of. Raises when it is full."""
+        if not self._ledger.hold_outside(size_bytes):
+            raise RuntimeError(_DRIVER_REFUSES)
+
+    def empty_cache(self) -> None:
+        """``torch.cuda.empty_cache``."""
+        self._tracker.settle_frees()
+        self._ledger.empty_cache()
 
     def scope(self) -> AbstractContextManager[object]:
         """Around forward, backward and optimizer: what they make is on the card. Not re-entrant."""
@@ -265,6 +319,8 @@ class SimulatedDevice:
         if self._closed:
             return
         self._closed = True
+        if self._load is not None:
+            self._load.watch_others(None)
         self._tracker.close()
         self._ledger.leave()
 

@@ -6,7 +6,7 @@ import csv
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Final
@@ -27,6 +27,10 @@ _FAMILIES: Final = frozenset({"geforce", "tesla", "quadro", "radeon", "instinct"
 _OPTIONAL: Final = re.compile(r"pcie|sxm\d?|generation$")
 _SERIES: Final = re.compile(r"^(gtx|rtx|rx)")
 _MEMORY: Final = re.compile(r"(\d+) ?gi?b\b")
+_ALTERED: Final = re.compile(
+    r"(?P<card>.*?)(?: +capped +at +(?P<gib>\d+(?:\.\d+)?) ?gib)?(?P<windows> +under +windows)?", re.IGNORECASE
+)
+_LEAST_CAP_MIB: Final = 512  # the contexts of today's cards are 150 to 900 MiB: memory.overheads
 _TOKENS: Final = re.compile(r"[a-z]+|\d+")
 _NEAREST: Final = 3
 _POSSIBLE: Final = 6
@@ -69,6 +73,7 @@ class CatalogueCard:
     fp16_tensor_tflops: float | None
     bf16_tensor_tflops: float | None
     confidence: str
+    spills: bool = False  # simulated as under Windows, where the driver moves memory to RAM when the card is full
 
     @property
     def total_bytes(self) -> int | None:
@@ -126,14 +131,44 @@ def find_card(text: str) -> CatalogueCard:
 
 
 def find_simulable_card(text: str) -> CatalogueCard:
-    """``find_card`` for a card whose memory is known; else ``NoSuchDeviceError`` (``device.memory_unknown``)."""
-    card = find_card(text)
+    """``find_card`` for a card whose memory is known; else ``NoSuchDeviceError`` (``device.memory_unknown``).
+
+    "… capped at 2 GiB" simulates the card with no more memory than that, "… under Windows" with a driver that moves
+    memory to RAM when the card is full instead of refusing. In this order.
+    """
+    match = _ALTERED.fullmatch(text.strip())
+    assert match is not None  # every part of it may be empty
+    card = find_card(match["card"])
     if card.total_bytes is None:
         raise NoSuchDeviceError(
             "device.memory_unknown",
             f'"{card.name}" cannot be simulated: there is no verifiable figure for its memory. Choose another card.',
             params={"name": card.name},
         )
+    return _altered(card, cap_gib=match["gib"], windows=match["windows"] is not None)
+
+
+def _altered(card: CatalogueCard, *, cap_gib: str | None, windows: bool) -> CatalogueCard:
+    """The card as a part of its own, so that a session can hold both. A cap above its memory leaves that as it is."""
+    if cap_gib is not None:
+        cap_mib = round(float(cap_gib) * GIB / MIB)
+        if cap_mib < _LEAST_CAP_MIB:
+            raise NoSuchDeviceError(
+                "device.cap_too_small",
+                f'"{card.name}" cannot be capped at {cap_gib} GiB: its CUDA context alone needs most of that. Give '
+                f"{_LEAST_CAP_MIB / 1024:g} GiB or more.",
+                params={"name": card.name, "cap_mib": cap_mib},
+            )
+        if cap_mib * MIB < (card.total_bytes or 0):
+            card = replace(
+                card,
+                card_id=f"{card.card_id}-capped-{cap_mib}",
+                name=f"{card.name} capped at {cap_mib / 1024:g} GiB",
+                nvml_total_mib=cap_mib,
+                driver_reserved_mib=0,
+            )
+    if windows:
+        card = replace(card, card_id=f"{card.card_id}-windows", name=f"{card.name} under Windows", spills=True)
     return card
 
 

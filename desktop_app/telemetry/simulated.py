@@ -88,6 +88,7 @@ class SimulatedBackend:
         """All of ``FAST_FIELDS`` after advancing the model to now."""
         del card
         now_s = self._clock.now_s()
+        self._load.move_neighbour(now_s, capacity_bytes=self._card.capacity_bytes or 0)
         state = self._model.advance(self._load.take_duty(now_s), now_s - self._advanced_s)
         self._advanced_s = max(self._advanced_s, now_s)
         readings = missing(FAST_FIELDS, Reason.SIMULATED)
@@ -124,8 +125,9 @@ class SimulatedBackend:
         return readings
 
     def processes(self, card: Card) -> tuple[ProcessSample, ...]:
-        """This training, and one desktop process that stands for all others."""
+        """This training, and one process that stands for all others: the neighbour of a demonstration, or a desktop."""
         samples = []
+        neighbour = self._load.neighbour_name
         if self._load.process_bytes:
             samples.append(self._own_process(card.uuid))
         if self._load.others_bytes:
@@ -133,10 +135,10 @@ class SimulatedBackend:
                 ProcessSample(
                     pid=_OTHERS_PID,
                     uuid=card.uuid,
-                    name="desktop",
+                    name=neighbour or "desktop",
                     user=None,
                     command=None,
-                    kind="graphics",
+                    kind="compute" if neighbour else "graphics",
                     memory_bytes=self._load.others_bytes,
                     simulated=True,
                 )
@@ -210,6 +212,7 @@ def _describe(part: CatalogueCard, limit_w: float | None) -> Card:
         total_bytes=part.total_bytes,
         driver_reserved_bytes=part.driver_reserved_bytes,
         shared_memory=part.shared_memory,
+        spills=part.spills,
         architecture=part.architecture,
         compute_capability=part.cuda_capability,
         sm_count=part.sm_count,
