@@ -7,6 +7,9 @@ A row is one of three things:
   about to begin, and ``live_after_bytes`` is live now. The ``batch_…`` columns are those of the batch that comes.
 - neither a step nor a phase: telemetry alone, as it comes once a second.
 
+Other people's traces name phases in their own words and do not say whether a row is about the phase to come or the one
+that is over (``trace_words``, ``trace_samples``).
+
 ``event`` holds words, separated by ``;``, each with figures of its own after a colon, as in
 ``demand:bytes=1073741824``. Words that mean something (others are kept and passed over):
 
@@ -14,6 +17,7 @@ A row is one of three things:
 ``run``             ``total_steps, steps_per_epoch`` how long the run and its epochs are
 ``demand``          ``bytes``                       the phase of this row will certainly allocate this much
 ``progress``        ``done, count``                 so many parts of the phase (validation batches) are over
+``phase_begin``                                     the phase of this row is about to begin (else it is found out)
 ``phase_end``                                       the phase of this row is over, the figures are those right after it
 ``longest_batch``   ``samples, tokens, pixels, step`` the loader knows it beforehand
 ``checkpoint_saved``                                a checkpoint was written

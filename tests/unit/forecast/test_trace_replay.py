@@ -1,0 +1,275 @@
+"""Recorded rows through the forecaster: in other people's words, with columns missing, and never a later row."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from desktop_app.core.forecasts import Cause
+from desktop_app.core.steps import BatchShape, Phase, PhaseSample, StepSample, Surroundings
+from desktop_app.core.units import GIB, MIB
+from desktop_app.forecast.trace_replay import TraceReplay, replay
+from desktop_app.forecast.trace_rows import TraceRow
+from desktop_app.forecast.trace_samples import RowReader, Sample, Setting
+from desktop_app.forecast.trace_words import Mark, read_event, read_phase
+
+LEAK = 4 * MIB
+STEPS = 60
+
+
+def leaking(*, count: int = STEPS, phase: str = "train") -> Iterator[TraceRow]:
+    for step in range(1, count + 1):
+        live = 4 * GIB + step * LEAK
+        yield TraceRow(
+            t_s=0.1 * step,
+            step=step,
+            phase=phase,
+            live_after_bytes=live,
+            live_peak_bytes=live + 2 * GIB,
+            reserved_peak_bytes=live + 3 * GIB,
+            idle_split_bytes=GIB,
+            alloc_retries=0,
+            device_used_bytes=live + 4 * GIB,
+            other_used_bytes=GIB // 2,
+            capacity_bytes=16 * GIB,
+            batch_samples=8,
+            batch_tokens=1024,
+            step_s=0.1,
+        )
+
+
+def first_alert(rows: Iterator[TraceRow] | list[TraceRow]) -> tuple[int, Cause] | None:
+    for _, update in replay(rows):
+        for alert in update.changes.raised:
+            return alert.step, alert.cause
+    return None
+
+
+def samples(*rows: TraceRow) -> list[Sample]:
+    reader = RowReader()
+    return [sample for row in rows for sample in reader.samples(row)]
+
+
+def phases(*rows: TraceRow) -> list[PhaseSample]:
+    return [sample for sample in samples(*rows) if isinstance(sample, PhaseSample)]
+
+
+def steps(*rows: TraceRow) -> list[StepSample]:
+    return [sample for sample in samples(*rows) if isinstance(sample, StepSample)]
+
+
+def test_nothing_of_the_future_is_read() -> None:
+    rows = [*leaking()]
+    whole = [update for _, update in replay(rows)]
+    for length in (1, 10, 40, STEPS):
+        assert [update for _, update in replay(rows[:length])] == whole[:length]
+
+
+def test_a_row_is_read_only_when_the_one_before_was_answered() -> None:
+    read: list[int] = []
+
+    def live() -> Iterator[TraceRow]:
+        for row in leaking(count=5):
+            assert row.step is not None
+            read.append(row.step)
+            yield row
+
+    answers = replay(live())
+    next(answers)
+    assert read == [1]
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [field.name for field in fields(TraceRow) if field.name not in ("step", "phase", "event", "capacity_bytes")],
+)
+def test_any_one_column_may_be_missing(missing: str) -> None:
+    unknown: dict[str, Any] = {missing: None}
+    found = first_alert([replace(row, **unknown) for row in leaking()])
+    assert found is not None
+    assert found[0] <= 41
+    assert found[1] is Cause.LEAK
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        ("step", "live_after_bytes"),
+        ("step", "live_peak_bytes"),
+        ("step", "reserved_peak_bytes"),
+        ("step", "device_used_bytes"),
+        ("t_s", "live_after_bytes"),
+        ("t_s", "step", "device_used_bytes", "other_used_bytes"),
+    ],
+)
+def test_one_column_of_memory_is_enough(kept: tuple[str, ...]) -> None:
+    bare = (TraceRow(**{name: getattr(row, name) for name in (*kept, "capacity_bytes")}) for row in leaking())
+    found = first_alert(bare)
+    assert found is not None
+    assert found[0] <= 45
+
+
+def test_capacity_may_come_late() -> None:
+    rows = [replace(row, capacity_bytes=None) if index < 50 else row for index, row in enumerate(leaking())]
+    run = TraceReplay()
+    raised = [bool(run.take(row).changes.raised) for row in rows]
+    assert not any(raised[:50])
+    assert any(raised[50:54])
+
+
+def test_without_any_capacity_it_is_quiet() -> None:
+    run = TraceReplay()
+    for row in leaking():
+        assert not run.take(replace(row, capacity_bytes=None)).changes.raised
+    assert run.capacity_bytes is None
+
+
+def test_known_figures_reach_the_forecaster_unchanged() -> None:
+    (row,) = leaking(count=1)
+    (step,) = steps(row)
+    assert (step.step, step.t_s, step.step_s, step.batch_samples, step.batch_tokens) == (1, 0.1, 0.1, 8, 1024)
+    memory = step.memory
+    assert memory is not None
+    assert (memory.live_bytes, memory.live_peak_bytes) == (row.live_after_bytes, row.live_peak_bytes)
+    assert (memory.reserved_peak_bytes, memory.idle_split_bytes) == (row.reserved_peak_bytes, GIB)
+    # 4 GiB of the device beyond live: 3 are reserved, half of one is others'.
+    assert memory.outside_bytes == GIB // 2
+    # Reserved 3 GiB more than live, of which 1 GiB lies in splits.
+    assert memory.returnable_bytes == 2 * GIB
+    (around,) = [sample for sample in samples(row) if isinstance(sample, Surroundings)]
+    assert (around.others_bytes, around.outside_bytes, around.capacity_bytes) == (GIB // 2, GIB // 2, 16 * GIB)
+
+
+@pytest.mark.parametrize("word", ["", "train", "Training", "train_step", "ITER", "step"])
+def test_words_for_a_step(word: str) -> None:
+    assert first_alert(leaking(phase=word)) is not None
+
+
+@pytest.mark.parametrize(
+    ("cell", "phase"),
+    [
+        ("val", Phase.VALIDATION),
+        ("Evaluation", Phase.VALIDATION),
+        ("eval_step", Phase.VALIDATION),
+        ("save", Phase.SAVE),
+        ("checkpoint save", Phase.SAVE),
+        ("optimizer.step", Phase.OPTIMIZER),
+        ("fwd", Phase.FORWARD),
+        ("zero_grad", Phase.ZERO),
+        ("load checkpoint", Phase.BUILD),
+        ("warm-up", None),
+    ],
+)
+def test_words_for_phases(cell: str, phase: Phase | None) -> None:
+    assert read_phase(cell).phase is phase
+    assert read_phase(cell).known is (cell != "warm-up")
+
+
+@pytest.mark.parametrize(
+    ("cell", "phase", "marks"),
+    [
+        ("saved checkpoint", Phase.SAVE, set()),
+        ("checkpoint_saved", Phase.SAVE, set()),
+        ("validation begins; epoch end", Phase.VALIDATION, {Mark.EPOCH_ENDS}),
+        ("end of epoch 3", None, {Mark.EPOCH_ENDS}),
+        ("epoch 4", None, {Mark.EPOCH_BEGINS}),
+        ("resumed from step_900.pt", None, {Mark.RESUME}),
+        ("loaded checkpoint", None, {Mark.RESUME}),
+        ("restart", None, {Mark.RESTART}),
+        ("RuntimeError: CUDA out of memory", None, {Mark.OOM}),
+        ("lr decay", None, set()),
+        ("steps_per_epoch=100", None, set()),
+    ],
+)
+def test_words_for_events(cell: str, phase: Phase | None, marks: set[Mark]) -> None:
+    assert (read_event(cell).phase, set(read_event(cell).marks)) == (phase, marks)
+
+
+def test_figures_of_events() -> None:
+    setting = samples(
+        TraceRow(event="run:total_steps=900,steps_per_epoch=300; longest_batch:samples=2,tokens=99,step=7")
+    )
+    assert setting == [Setting(900, 300, BatchShape(2, 99), 7)]
+    (demand,) = phases(TraceRow(step=3, phase="optimizer", live_after_bytes=GIB, event="demand:bytes=1073741824"))
+    assert (demand.known_demand_bytes, demand.ended) == (GIB, False)
+
+
+def test_a_phase_that_is_about_to_begin() -> None:
+    """Live is the peak, or the peak is still that of the step before: nothing has happened yet."""
+    (step,) = leaking(count=1)
+    before = TraceRow(t_s=1.0, step=1, phase="validation", live_after_bytes=step.live_after_bytes)
+    (begins,) = phases(step, before)
+    assert (begins.done, begins.ended, begins.phase) == (0, False, Phase.VALIDATION)
+    (begins,) = phases(step, replace(before, live_peak_bytes=step.live_peak_bytes))
+    assert (begins.done, begins.ended) == (0, False)
+
+
+def test_validation_of_many_rows_counts_its_parts() -> None:
+    (step,) = leaking(count=1)
+    live = step.live_after_bytes or 0
+    part = TraceRow(step=1, phase="eval", live_after_bytes=live + MIB, live_peak_bytes=live + GIB, event="eval 1/40")
+    rest = [replace(part, event="", live_after_bytes=live + k * MIB) for k in (2, 3)]
+    *parts, end = phases(step, part, *rest, replace(step, step=2))
+    assert [(sample.done, sample.count, sample.ended) for sample in parts] == [
+        (1, 40, False),
+        (2, 40, False),
+        (3, 40, False),
+    ]
+    assert (end.done, end.count, end.ended) == (3, 40, True)
+    assert end.memory is not None
+    assert end.memory.live_peak_bytes == live + GIB
+
+
+def test_rows_written_after_each_phase_announce_the_optimizer_in_time() -> None:
+    forward = TraceRow(step=1, phase="forward", live_after_bytes=3 * GIB, live_peak_bytes=3 * GIB)
+    backward = TraceRow(step=1, phase="backward", live_after_bytes=2 * GIB, live_peak_bytes=4 * GIB)
+    optimizer = TraceRow(step=1, phase="optimizer", live_after_bytes=4 * GIB, live_peak_bytes=5 * GIB)
+    found = [(sample.phase, sample.ended) for sample in phases(forward, backward, optimizer)]
+    assert found == [
+        (Phase.FORWARD, False),
+        (Phase.BACKWARD, True),
+        (Phase.OPTIMIZER, False),
+        (Phase.OPTIMIZER, True),
+    ]
+
+
+def test_a_step_known_by_its_phases_only_ends_with_the_next() -> None:
+    rows = [
+        TraceRow(t_s=float(step), step=step, phase=phase, live_after_bytes=live * GIB + step * MIB)
+        for step in (1, 2, 3)
+        for phase, live in (("forward", 1), ("backward", 3), ("optimizer", 2))
+    ]
+    found = steps(*rows)
+    assert [(sample.step, sample.t_s) for sample in found] == [(1, 2.0), (2, 3.0)]
+    assert [sample.memory and (sample.memory.live_bytes, sample.memory.live_peak_bytes) for sample in found] == [
+        (GIB + 2 * MIB, 3 * GIB + MIB),
+        (GIB + 3 * MIB, 3 * GIB + 2 * MIB),
+    ]
+
+
+def test_the_batch_of_a_forward_row_is_the_next_one() -> None:
+    (coming,) = phases(TraceRow(step=5, phase="forward", batch_samples=4, batch_tokens=30_000))
+    assert (coming.batch, coming.memory) == (BatchShape(4, 30_000), None)
+
+
+def test_the_length_of_an_epoch_is_learnt_from_its_ends() -> None:
+    rows = [replace(row, event="epoch end" if (row.step or 0) % 20 == 0 else "") for row in leaking()]
+    learnt = [(sample.steps_per_epoch) for sample in samples(*rows) if isinstance(sample, Setting)]
+    assert learnt == [20]
+    assert [sample.epoch for sample in steps(*rows)] == [1 + (step - 1) // 20 for step in range(1, STEPS + 1)]
+
+
+def test_a_clock_that_starts_again_goes_on() -> None:
+    first, again = [*leaking(count=5)], [*leaking(count=5)]
+    times = [sample.t_s for sample in steps(*(replace(row, t_s=100.0 + (row.t_s or 0)) for row in first), *again)]
+    assert all(later >= earlier for earlier, later in itertools.pairwise(times))
+    assert times[-1] == pytest.approx(100.5 + 0.4)
+
+
+def test_unknown_words_are_passed_over() -> None:
+    rows = [replace(row, event="lr warm-up; my own note: 17") for row in leaking()]
+    assert first_alert(rows) == first_alert([*leaking()])
