@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from desktop_app.core.forecasts import Alert, Cause, Estimate, Forecast
 from desktop_app.core.steps import BatchShape, PhaseSample, StepSample, Surroundings
+from desktop_app.forecast.attribution import attribute
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.corrected_prior import PriorFit
 from desktop_app.forecast.environment import Environment
@@ -16,7 +17,7 @@ from desktop_app.forecast.evidence import START_UP_STEPS, Evidence
 from desktop_app.forecast.first_optimizer_step import FirstOptimizerStepCause
 from desktop_app.forecast.flood import flood_mark
 from desktop_app.forecast.leak import LeakCause
-from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, combined, worst
+from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, combined, probability_within, worst
 from desktop_app.forecast.policy import Changes, Policy, in_seconds
 
 # One object of each per run. Order does not matter.
@@ -134,7 +135,7 @@ class Forecaster:
             view = self._view()
             for model in self._models:
                 model.take_surroundings(sample, view)
-            return self._assess(max(sample.t_s, self._evidence.t_s), self._evidence.step)
+            return self._assess(max(sample.t_s, self._evidence.t_s), self._evidence.step, of_surroundings=True)
 
     def forecast(self) -> Forecast:
         """The newest forecast; before the first sample, what the estimate says."""
@@ -157,18 +158,29 @@ class Forecaster:
         corrected = self._fit.corrected(self._prior, self._environment, self._evidence.memory)
         return View(self._evidence, self._environment, self._prior, corrected)
 
-    def _assess(self, t_s: float, step: int) -> Update:
+    def _assess(self, t_s: float, step: int, *, of_surroundings: bool = False) -> Update:
         view = self._view()
         found = [model.outlook(view, known=self._policy.is_open(model.cause)) for model in self._models]
-        outlooks = {outlook.cause: outlook for outlook in found if outlook is not None}
         pace_s = self._evidence.seconds_per_step()
-        changes = self._policy.update(t_s, step, outlooks, pace_s)
-        self._forecast = self._to_forecast(t_s, step, outlooks, pace_s)
+        settled = attribute(
+            {outlook.cause: outlook for outlook in found if outlook is not None},
+            open_causes=[alert.cause for alert in self._policy.open_alerts],
+            pace_s=pace_s,
+        )
+        changes = self._policy.update(
+            t_s,
+            step,
+            settled.outlooks,
+            pace_s,
+            superseded=settled.superseded,
+            of_surroundings=of_surroundings,
+        )
+        self._forecast = self._to_forecast(t_s, step, settled.outlooks, pace_s)
         return Update(self._forecast, changes)
 
     def _to_forecast(self, t_s: float, step: int, outlooks: Mapping[Cause, Outlook], pace_s: float | None) -> Forecast:
         flood = flood_mark(self._evidence, self._environment, self._prior, outlooks.values())
-        p_within, p_run = self._probabilities(outlooks)
+        p_within, p_epoch, p_run = self._probabilities(step, outlooks)
         calm = Forecast(
             t_s=t_s,
             step=step,
@@ -176,6 +188,7 @@ class Forecaster:
             capacity_bytes=self._environment.capacity_bytes,
             p_oom=p_within,
             p_oom_run=p_run,
+            p_oom_epoch=p_epoch,
             flood_low_bytes=flood[0] if flood is not None else None,
             flood_high_bytes=flood[1] if flood is not None else None,
         )
@@ -184,8 +197,10 @@ class Forecaster:
             return calm
         return _with_cause(calm, first, sum(outlook.p_run for outlook in outlooks.values()), pace_s)
 
-    def _probabilities(self, outlooks: Mapping[Cause, Outlook]) -> tuple[dict[int, float], float]:
-        """P(OOM) within k steps and to the end of the run; never falling with k, nor above that of the run."""
+    def _probabilities(
+        self, step: int, outlooks: Mapping[Cause, Outlook]
+    ) -> tuple[dict[int, float], float | None, float]:
+        """P(OOM) within k steps, to the end of the epoch and of the run; never falling with the horizon."""
         unseen = 0.0
         if self._prior is not None and self._evidence.steps_seen < START_UP_STEPS:
             unseen = 1.0 - self._prior.fits_probability
@@ -196,7 +211,18 @@ class Forecaster:
             chances = [outlook.p_within[steps] for outlook in outlooks.values()]
             least = min(max(least, combined([unseen, *chances])), p_run)
             within[steps] = least
-        return within, p_run
+        return within, self._to_epoch_end(step, outlooks, unseen, within, p_run), p_run
+
+    def _to_epoch_end(
+        self, step: int, outlooks: Mapping[Cause, Outlook], unseen: float, within: Mapping[int, float], p_run: float
+    ) -> float | None:
+        left = self._environment.steps_to_epoch_end(step)
+        if left is None:
+            return None
+        chance = combined([unseen, *(probability_within(outlook, left) for outlook in outlooks.values())])
+        least = max((p for k, p in within.items() if k <= left), default=0.0)
+        most = min((p for k, p in within.items() if k >= left), default=p_run)
+        return min(max(chance, least), most)
 
 
 def _with_cause(calm: Forecast, outlook: Outlook, total_p: float, pace_s: float | None) -> Forecast:

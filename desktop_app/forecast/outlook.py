@@ -68,6 +68,15 @@ class Outlook:
     peak_high_bytes: float | None = None
 
 
+def probability_within(outlook: Outlook, steps: float) -> float:
+    """P(OOM within any number of steps): never falling with it, and in keeping with the horizons that are given."""
+    least = max((p for k, p in outlook.p_within.items() if k <= steps), default=0.0)
+    most = min((p for k, p in outlook.p_within.items() if k >= steps), default=outlook.p_run)
+    most = max(least, min(most, outlook.p_run))
+    by_time = outlook.p_run if outlook.to_go is None else outlook.p_run * outlook.to_go.probability_within(steps)
+    return min(max(by_time, least), most)
+
+
 def worst(outlooks: Iterable[Outlook]) -> Outlook | None:
     """The outlook to put first: by severity, then by the probability that memory runs out."""
     return max(outlooks, key=lambda one: (SEVERITIES.index(one.severity), one.p_run), default=None)

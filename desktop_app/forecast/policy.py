@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,6 +13,11 @@ from desktop_app.forecast.outlook import SEVERITIES, Outlook
 RAISE_AFTER: Final = 2  # samples in a row that call for an alert; urgent ones need no second
 CLEAR_BELOW_P: Final = 0.2  # an alert is raised at 0.5: the gap keeps one that hovers from flapping
 CLEAR_AFTER_STEPS: Final = 40  # as long as a leak may take to be flagged: a restarted fit must not clear it
+# Causes that telemetry speaks of once a second: a second look at the same figures is no second sample, and they are
+# over after a time, as no step may end any more.
+_SURROUNDING: Final = frozenset({Cause.NEIGHBOUR, Cause.OUTSIDE_ALLOCATOR, Cause.HOST_MEMORY, Cause.SPILL})
+_AGAIN_AFTER_S: Final = 0.5
+CLEAR_AFTER_S: Final = 20.0
 _MAX_PATIENCE: Final = 64
 
 
@@ -29,8 +35,9 @@ class _CauseState:
 
     alert: Alert | None = None
     calls: int = 0
+    called_t_s: float = -math.inf
     patience: int = RAISE_AFTER
-    quiet_since_step: int | None = None
+    quiet_since: tuple[float, int] | None = None  # (t, step)
 
 
 class Policy:
@@ -51,20 +58,46 @@ class Policy:
         state = self._states.get(cause)
         return state is not None and state.alert is not None
 
-    def update(self, t_s: float, step: int, outlooks: Mapping[Cause, Outlook], pace_s: float | None) -> Changes:
-        """Judge the outlooks of one sample at ``t_s``; ``pace_s`` turns steps into seconds."""
+    def update(
+        self,
+        t_s: float,
+        step: int,
+        outlooks: Mapping[Cause, Outlook],
+        pace_s: float | None,
+        *,
+        superseded: Collection[Cause] = (),
+        of_surroundings: bool = False,
+    ) -> Changes:
+        """Judge the outlooks of one sample at ``t_s``; ``pace_s`` turns steps into seconds.
+
+        Alerts about causes that are ``superseded`` by another are over at once. ``of_surroundings``: telemetry has
+        spoken, which is nothing new about the steps.
+        """
         raised: list[Alert] = []
         cleared: list[Alert] = []
         for cause in dict.fromkeys([*self._states, *outlooks]):
             state = self._states.setdefault(cause, _CauseState())
             outlook = outlooks.get(cause)
-            alert = self._raise(state, outlook, t_s, step, pace_s) if outlook is not None else None
-            if alert is not None:
-                raised.append(alert)
+            if outlook is not None and self._is_news(state, outlook, t_s, of_surroundings=of_surroundings):
+                alert = self._raise(state, outlook, t_s, step, pace_s)
+                if alert is not None:
+                    raised.append(alert)
+            if cause in superseded and state.alert is not None:
+                cleared.append(replace(state.alert, cleared_t_s=t_s))
+                self._states[cause] = _CauseState()
+                continue
             over = self._clear(state, outlook, t_s, step)
             if over is not None:
                 cleared.append(over)
         return Changes(tuple(raised), tuple(cleared))
+
+    def _is_news(self, state: _CauseState, outlook: Outlook, t_s: float, *, of_surroundings: bool) -> bool:
+        """The sample says something about the cause that the one before did not."""
+        if outlook.urgent:
+            return True
+        if outlook.cause in _SURROUNDING:
+            return state.calls == 0 or abs(t_s - state.called_t_s) >= _AGAIN_AFTER_S
+        return not of_surroundings
 
     def _raise(self, state: _CauseState, outlook: Outlook, t_s: float, step: int, pace_s: float | None) -> Alert | None:
         known = state.alert.severity if state.alert is not None else AlertSeverity.WATCH
@@ -72,6 +105,7 @@ class Policy:
             state.calls = 0
             return None
         state.calls += 1
+        state.called_t_s = t_s
         needed = 1 if outlook.urgent else RAISE_AFTER if state.alert is not None else state.patience
         if state.calls < needed:
             return None
@@ -86,12 +120,14 @@ class Policy:
         if state.alert is None:
             return None
         if outlook is not None and outlook.p_run >= CLEAR_BELOW_P:
-            state.quiet_since_step = None
+            state.quiet_since = None
             return None
-        if state.quiet_since_step is None:
-            state.quiet_since_step = step
+        if state.quiet_since is None:
+            state.quiet_since = t_s, step
+        since_t_s, since_step = state.quiet_since
         wait = 0 if state.alert.cause in _OVER_AT_ONCE else CLEAR_AFTER_STEPS
-        if step - state.quiet_since_step < wait:
+        long_enough = state.alert.cause in _SURROUNDING and t_s - since_t_s >= CLEAR_AFTER_S
+        if step - since_step < wait and not long_enough:
             return None
         over = replace(state.alert, cleared_t_s=t_s)
         patience = min(2 * state.patience, _MAX_PATIENCE)

@@ -171,3 +171,21 @@ def test_two_threads_may_ask_at_once() -> None:
         reader.join(5.0)
     assert not reader.is_alive()
     assert len(forecaster.open_alerts()) == 1
+
+
+def test_the_epoch_s_end_lies_between_now_and_the_run_s() -> None:
+    """10 MiB a step fill the card at step 461: not in the epoch that ends at step 100, surely in that of 500 steps."""
+    told = {}
+    for per_epoch in (100, 500, None):
+        forecaster = Forecaster(capacity_bytes=6 * GIB, total_steps=1000, steps_per_epoch=per_epoch)
+        for sample in steps(line(430, 10 * MIB)):
+            forecaster.absorb_step(sample)
+        told[per_epoch] = forecaster.observe_step(step(431, memory(BASE + 431 * 10 * MIB)))
+    assert told[None].p_oom_epoch is None
+    assert told[500].p_oom_epoch is not None
+    assert told[500].p_oom[10] <= told[500].p_oom_epoch <= told[500].p_oom_run
+    assert told[500].p_oom_epoch > 0.9
+    early = Forecaster(capacity_bytes=6 * GIB, total_steps=1000, steps_per_epoch=100)
+    for sample in steps(line(200, 10 * MIB)):
+        forecast = early.observe_step(sample)
+    assert forecast.p_oom_epoch == 0.0  # at the last step of an epoch

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
 from desktop_app.forecast.outlook import Outlook, StepsToGo
-from desktop_app.forecast.policy import CLEAR_AFTER_STEPS, Changes, Policy
+from desktop_app.forecast.policy import CLEAR_AFTER_S, CLEAR_AFTER_STEPS, Changes, Policy
 
 SEVERITY_AT = {0.0: None, 0.3: AlertSeverity.WATCH, 0.7: AlertSeverity.LIKELY, 0.95: AlertSeverity.IMMINENT}
 
@@ -90,3 +92,40 @@ def test_alerts_and_their_ends_take_turns(chances: list[float]) -> None:
             is_open = False
             ends += 1
     assert ends <= len(chances) / CLEAR_AFTER_STEPS
+
+
+def outlooks_of(cause: Cause, p_run: float) -> dict[Cause, Outlook]:
+    return {cause: replace(leak(p_run)[Cause.LEAK], cause=cause)}
+
+
+def test_a_superseded_alert_is_over_at_once_and_leaves_no_distrust() -> None:
+    policy = Policy()
+    feed(policy, [0.7, 0.7])
+    changes = policy.update(3.0, 3, {}, 0.5, superseded={Cause.LEAK})
+    assert [alert.cleared_t_s for alert in changes.cleared] == [3.0]
+    assert policy.open_alerts == ()
+    again = [policy.update(4.0 + i, 4 + i, leak(0.7), 0.5) for i in range(2)]
+    assert [len(change.raised) for change in again] == [0, 1]
+
+
+def test_surroundings_are_no_second_step() -> None:
+    policy = Policy()
+    policy.update(1.0, 1, leak(0.7), 0.5)
+    assert policy.update(2.0, 1, leak(0.7), 0.5, of_surroundings=True) == Changes()
+    assert len(policy.update(3.0, 2, leak(0.7), 0.5).raised) == 1
+
+
+def test_a_second_look_at_the_same_neighbour_is_no_second_sample() -> None:
+    policy, neighbour = Policy(), outlooks_of(Cause.NEIGHBOUR, 0.7)
+    assert policy.update(1.0, 1, neighbour, 0.05, of_surroundings=True) == Changes()
+    assert policy.update(1.05, 2, neighbour, 0.05) == Changes()
+    assert len(policy.update(2.0, 3, neighbour, 0.05, of_surroundings=True).raised) == 1
+
+
+def test_a_neighbour_that_left_is_cleared_while_no_step_ends() -> None:
+    policy, neighbour = Policy(), outlooks_of(Cause.NEIGHBOUR, 0.7)
+    for second in range(2):
+        policy.update(float(second), 7, neighbour, None, of_surroundings=True)
+    gone = [policy.update(2.0 + second, 7, {}, None, of_surroundings=True) for second in range(40)]
+    assert sum(len(change.cleared) for change in gone) == 1
+    assert gone[int(CLEAR_AFTER_S)].cleared != ()

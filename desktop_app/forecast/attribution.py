@@ -1,0 +1,142 @@
+"""Which cause it is when several explain one growth: one alert for one thing.
+
+Every rule names the cause that is explained away (``loser``), the one that explains it (``winner``) and what must hold.
+The loser says nothing more, so what it feared is not counted twice. Rules look at figures of ``Outlook.evidence``:
+
+============================== =======================================================================================
+``slope_bytes_per_step``       how fast what is live grows (leak)
+``reserved_slope_bytes_per_step`` how fast what the allocator holds grows
+``slope_bytes_per_s``          how fast the memory of a neighbour, of the rest of this process, or of the host grows
+``saves_to_go``                the growth comes with saves, and so many more bring it to the brim
+``validations_to_go``          the same with validations
+``explained_share``            of the demand's growth that follows the shape of the batches
+============================== =======================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from desktop_app.core.forecasts import AlertSeverity, Cause
+from desktop_app.forecast.outlook import SEVERITIES, Outlook
+
+_MINOR_SHARE: Final = 0.3  # of all growth: a cause with less than this is not what fills the card
+_HALF: Final = 0.5
+_TIES: Final[Mapping[str, tuple[Cause, str]]] = {  # figure of a leak in stairs: whose stairs they are, what to do
+    "saves_to_go": (Cause.CHECKPOINT_SAVE, "save_to_host"),
+    "validations_to_go": (Cause.VALIDATION, "no_grad_validation"),
+}
+# Growths that compete for the card's memory. The computer's RAM and single calls are other matters.
+_GROWTHS: Final = (Cause.LEAK, Cause.FRAGMENTATION, Cause.NEIGHBOUR, Cause.OUTSIDE_ALLOCATOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Outlooks that are left, and the causes that others explain: their alerts, if any are out, are over."""
+
+    outlooks: Mapping[Cause, Outlook]
+    superseded: frozenset[Cause] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    loser: Cause
+    winner: Cause
+    holds: Callable[[Outlook, Outlook], bool]  # (loser, winner)
+
+
+def attribute(
+    outlooks: Mapping[Cause, Outlook], *, open_causes: Collection[Cause] = (), pace_s: float | None = None
+) -> Attribution:
+    """Settle who explains what. ``open_causes``: alerts about these are out. ``pace_s``: seconds per step."""
+    found = dict(outlooks)
+    superseded = set(_hand_over(found))
+    certain = {cause for cause, outlook in found.items() if _is_certain(outlook) or cause in open_causes}
+    for rule in _RULES:
+        loser, winner = found.get(rule.loser), found.get(rule.winner)
+        if loser is not None and winner is not None and rule.winner in certain and rule.holds(loser, winner):
+            del found[rule.loser]
+            superseded.add(rule.loser)
+    for cause in list(_minor_growths(found, certain, pace_s)):
+        del found[cause]
+        superseded.add(cause)
+    return Attribution(found, frozenset(superseded))
+
+
+def _hand_over(found: dict[Cause, Outlook]) -> Iterator[Cause]:
+    """A leak in stairs that come with saves or validations is told under that cause, unless that knows more itself."""
+    leak = found.get(Cause.LEAK)
+    if leak is None:
+        return
+    for figure, (cause, action) in _TIES.items():
+        if figure in leak.evidence:
+            known = found.get(cause)
+            if known is None or _rank(known) < _rank(leak):
+                found[cause] = replace(leak, cause=cause, action=action)
+            del found[Cause.LEAK]
+            yield Cause.LEAK
+            return
+
+
+def _minor_growths(found: Mapping[Cause, Outlook], certain: Collection[Cause], pace_s: float | None) -> Iterator[Cause]:
+    """Growths that are small beside a certain one: they would hardly ever fill the card by themselves first."""
+    speeds = {cause: _bytes_per_step(found[cause], pace_s) for cause in _GROWTHS if cause in found}
+    known = {cause: speed for cause, speed in speeds.items() if speed is not None and speed > 0}
+    total = sum(known.values())
+    fastest = max(known, key=lambda cause: known[cause], default=None)
+    if fastest is None or fastest not in certain:
+        return
+    for cause, speed in known.items():
+        if cause is not fastest and speed < _MINOR_SHARE * total:
+            yield cause
+
+
+def _bytes_per_step(outlook: Outlook, pace_s: float | None) -> float | None:
+    evidence = outlook.evidence
+    if "slope_bytes_per_step" in evidence:
+        return max(evidence["slope_bytes_per_step"], evidence.get("reserved_slope_bytes_per_step", 0.0))
+    if "slope_bytes_per_s" in evidence and pace_s is not None:
+        return evidence["slope_bytes_per_s"] * pace_s
+    return None
+
+
+def _is_certain(outlook: Outlook) -> bool:
+    return outlook.severity in (AlertSeverity.LIKELY, AlertSeverity.IMMINENT)
+
+
+def _rank(outlook: Outlook) -> int:
+    return SEVERITIES.index(outlook.severity)
+
+
+def _live_share(leak: Outlook) -> float:
+    """Of the growth of what is reserved, the share that is live."""
+    slope = leak.evidence.get("slope_bytes_per_step", 0.0)
+    return slope / max(leak.evidence.get("reserved_slope_bytes_per_step", 0.0), slope, 1.0)
+
+
+def _is_mostly_holes(leak: Outlook, _: Outlook) -> bool:
+    return _live_share(leak) < _HALF
+
+
+def _is_mostly_live(_: Outlook, leak: Outlook) -> bool:
+    return _live_share(leak) >= _HALF
+
+
+def _follows_batches(_: Outlook, batches: Outlook) -> bool:
+    return batches.evidence.get("explained_share", 0.0) >= _HALF
+
+
+def _always(_: Outlook, __: Outlook) -> bool:
+    return True
+
+
+_RULES: Final = (
+    _Rule(Cause.FRAGMENTATION, Cause.LEAK, _is_mostly_live),
+    _Rule(Cause.LEAK, Cause.FRAGMENTATION, _is_mostly_holes),
+    _Rule(Cause.LEAK, Cause.BATCH_SHAPE, _follows_batches),
+    _Rule(Cause.FRAGMENTATION, Cause.BATCH_SHAPE, _follows_batches),
+    _Rule(Cause.LEAK, Cause.RESUME, _always),  # one level higher than before, and never twice
+    _Rule(Cause.HOST_MEMORY, Cause.SPILL, _always),  # what spills, spills into RAM
+)
