@@ -37,7 +37,11 @@ _UNREADABLE: Final = (
 @dataclass(slots=True)
 class Progress:
     """Where a run is, in numbers only. ``step`` counts optimizer steps done; ``epoch`` counts from 1, and
-    ``step_in_epoch`` the steps done in it."""
+    ``step_in_epoch`` the steps done in it.
+
+    ``micro_batch`` and ``validation_batch``: limits that a rescue or a rule has set; ``None``: the config's.
+    ``looped_updates``: it has given up updating all tensors at once.
+    """
 
     step: int = 0
     epoch: int = 1
@@ -49,6 +53,9 @@ class Progress:
     loss_first: float | None = None
     loss_last: float | None = None
     trained_s: float = 0.0
+    micro_batch: int | None = None
+    validation_batch: int | None = None
+    looped_updates: bool = False
 
 
 @dataclass(frozen=True, slots=True)

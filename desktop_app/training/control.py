@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
+from enum import StrEnum
 
 
 class RunCancelled(Exception):  # noqa: N818 - not an error: the user has asked for it
     """Preparation was given up because a stop was asked for. Never leaves ``training``."""
 
 
+class Shrink(StrEnum):
+    """What of a run is to need less memory."""
+
+    TRAINING = "training"  # micro-batches, the effective batch kept by accumulation
+    VALIDATION = "validation"  # validation batches
+    SAVE = "save"  # checkpoints by way of the host's memory
+
+
 class ControlToken:
-    """Pause, resume, stop and save requests of one run. Any thread may ask; the trainer thread obeys.
+    """Pause, resume, stop, save and shrink requests of one run. Any thread may ask; the trainer thread obeys.
 
     ``attention`` is a plain flag, so that a micro-step without any request pays one attribute read.
     """
@@ -23,6 +32,7 @@ class ControlToken:
         self._stopped = False
         self._save_on_stop = True
         self._save = False
+        self._shrink: list[Shrink] = []
 
     def pause(self) -> None:
         """Hold the run before its next micro-step."""
@@ -45,6 +55,14 @@ class ControlToken:
             self._save = True
             self._wake()
 
+    def request_shrink(self, part: Shrink = Shrink.TRAINING) -> None:
+        """Need less memory from the next micro-batch on, also while paused. Asked twice before it is done, it is done
+        once."""
+        with self._changed:
+            if part not in self._shrink:
+                self._shrink.append(part)
+            self._wake()
+
     @property
     def stop_requested(self) -> bool:
         return self._stopped
@@ -64,10 +82,17 @@ class ControlToken:
             self._wake()
             return asked
 
-    def wait_while_paused(self) -> bool:
-        """Block until the run may go on, must stop, or a checkpoint is asked for. False: it must stop."""
+    def take_shrink_request(self) -> Shrink | None:
+        """What was asked to shrink first, if anything."""
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._save or not self._paused)
+            asked = self._shrink.pop(0) if self._shrink else None
+            self._wake()
+            return asked
+
+    def wait_while_paused(self) -> bool:
+        """Block until the run may go on, must stop, or something is to be done meanwhile. False: it must stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._save or bool(self._shrink) or not self._paused)
             return not self._stopped
 
     def wait(self, timeout_s: float) -> bool:
@@ -82,5 +107,5 @@ class ControlToken:
             self._wake()
 
     def _wake(self) -> None:
-        self.attention = self._paused or self._stopped or self._save
+        self.attention = self._paused or self._stopped or self._save or bool(self._shrink)
         self._changed.notify_all()

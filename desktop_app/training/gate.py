@@ -7,7 +7,7 @@ from typing import Protocol
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.steps import RunState
-from desktop_app.training.control import ControlToken, RunCancelled
+from desktop_app.training.control import ControlToken, RunCancelled, Shrink
 
 
 class BusyLoad(Protocol):
@@ -35,6 +35,7 @@ class Gate:
         load: BusyLoad,
         show: Callable[[RunState], None],
         save: Callable[[], None],
+        shrink: Callable[[Shrink], None],
         max_steps_per_s: float | None,
     ) -> None:
         self._token = token
@@ -42,6 +43,7 @@ class Gate:
         self._load = load
         self._show = show
         self._save = save
+        self._shrink = shrink
         self._interval_s = None if max_steps_per_s is None else 1 / max_steps_per_s
         self._due_s = 0.0
         self.held_s = 0.0
@@ -69,6 +71,8 @@ class Gate:
                 raise RunCancelled
             if token.take_save_request():
                 self._save()
+            elif (part := token.take_shrink_request()) is not None:
+                self._shrink(part)
             elif token.pause_requested:
                 self._hold()
 

@@ -3,10 +3,11 @@ its checkpoint. Imported late: needs torch."""
 
 from __future__ import annotations
 
-import gc
+import contextlib
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -17,7 +18,7 @@ from desktop_app.core.events import Event, EventKind, Level
 from desktop_app.core.steps import OomReport, Phase, PhaseSample, RunState, ValidationSample
 from desktop_app.training.checkpoints import Progress
 from desktop_app.training.config import RunConfig
-from desktop_app.training.control import ControlToken, RunCancelled
+from desktop_app.training.control import ControlToken, RunCancelled, Shrink
 from desktop_app.training.devices import TrainingDevice
 from desktop_app.training.gate import BusyLoad, Gate, NoLoad
 from desktop_app.training.learning import LearningWatch
@@ -27,6 +28,7 @@ from desktop_app.training.outcome import EndReason, RunOutcome
 from desktop_app.training.recipes.data import Batch, PreparedData
 from desktop_app.training.recipes.faults import Fault
 from desktop_app.training.recipes.recipe import Recipe
+from desktop_app.training.rescue import GaveUp, Rescue
 from desktop_app.training.resume import ResumePoint
 from desktop_app.training.run_saver import RunSaver
 from desktop_app.training.schedule import Schedule
@@ -43,7 +45,8 @@ class Trainer:
     """One run, from the first step to its end. ``run`` is called once, in the thread that owns the device.
 
     ``threads``: torch threads for this thread's work on the CPU; ``None`` leaves torch's own choice. The device stays
-    open: who made it closes it.
+    open: who made it closes it. ``largest_batch``: what an estimate says would fit, asked when less is needed;
+    ``name_cause``: the cause of an out-of-memory error, where somebody knows it.
     """
 
     def __init__(
@@ -60,6 +63,8 @@ class Trainer:
         fault: Fault | None = None,
         load: BusyLoad | None = None,
         threads: int | None = None,
+        largest_batch: Callable[[], int | None] | None = None,
+        name_cause: Callable[[OomReport], str | None] | None = None,
     ) -> None:
         self._recipe = recipe
         self._config = config
@@ -79,13 +84,18 @@ class Trainer:
         self._board = StatusBoard(
             config, clock=clock, token=token, publish=sink.on_status, skipped_files=len(data.info.skipped)
         )
-        self._saver = RunSaver(config, data, post=self._post, saved=self._board.note_checkpoint)
+        self._name_cause = name_cause or (lambda _: None)
+        self._rescue = Rescue(
+            config, data, device=device, board=self._board, post=self._post, largest_batch=largest_batch
+        )
+        self._saver = RunSaver(config, data, post=self._post, saved=self._note_checkpoint)
         self._gate = Gate(
             token,
             clock=clock,
             load=self._load,
             show=lambda state: self._board.show(state, self._progress),
             save=self._save,
+            shrink=self._shrink,
             max_steps_per_s=config.max_steps_per_s,
         )
         self._reports = StepReports(
@@ -120,11 +130,13 @@ class Trainer:
             return self._finished(self._train())
         except RunCancelled:
             pass
+        except GaveUp as end:
+            oom = end.report
         except FloodmarkError as failure:
             error = failure.code, failure.message
         except Exception as failure:  # thread main of the training
             if is_device_out_of_memory(failure):
-                oom = self._post_mortem(str(failure))
+                oom = self._post_mortem(str(failure), None)
             else:
                 error = _in_words(failure)
             _log.log(logging.DEBUG if oom else logging.ERROR, "The run failed:\n%s", traceback.format_exc())
@@ -136,6 +148,7 @@ class Trainer:
 
     def _train(self) -> EndReason:
         self._engine = self._build()
+        self._rescue.begin(self._engine, self._progress, resumed_from=self._resume_from)
         progress, per_epoch = self._progress, self._steps_per_epoch
         epochs_left = self._config.epochs - progress.epoch + 1
         self._board.begin(total_steps=progress.step + epochs_left * per_epoch - progress.step_in_epoch)
@@ -191,17 +204,14 @@ class Trainer:
     # Steps and epochs
 
     def _step(self, engine: StepEngine) -> None:
-        progress, accumulation = self._progress, self._config.accumulation
+        """One optimizer step; after an out-of-memory error all that is needed for trying it again."""
+        progress = self._progress
         start_s, held_s = self._clock.now_s(), self._gate.held_s
         learning_rate = self._schedule.rate(progress.step + 1)
-        engine.begin()
-        for micro in range(accumulation):
-            self._gate.check()
-            batch = self._data.train.batch(epoch=progress.epoch, index=progress.step_in_epoch * accumulation + micro)
-            self._load.begin_busy(self._clock.now_s())
-            engine.micro_step(batch)
-        self._before_update(engine)
-        engine.update(learning_rate)
+        oom = self._attempt(lambda: self._compute(engine, learning_rate))
+        if oom is not None:
+            self._recover(engine, oom)
+            return
         end_s = self._clock.now_s()
         self._load.end_busy(end_s)
         progress.step += 1
@@ -219,6 +229,19 @@ class Trainer:
         self._device.reset_peaks()
         self._board.pace.add_step(self._end_cycle())
         self._board.tick(progress, steps_per_epoch=self._steps_per_epoch, left_s=self._left_s())
+
+    def _compute(self, engine: StepEngine, learning_rate: float) -> None:
+        progress, accumulation = self._progress, self._config.accumulation
+        engine.begin()
+        for micro in range(accumulation):
+            self._gate.check()
+            batch = self._data.train.batch(epoch=progress.epoch, index=progress.step_in_epoch * accumulation + micro)
+            for part, divisor in self._rescue.training.parts(batch):
+                self._gate.check()
+                self._load.begin_busy(self._clock.now_s())
+                engine.micro_step(part, divisor=divisor)
+        self._before_update(engine)
+        engine.update(learning_rate)
 
     def _before_update(self, engine: StepEngine) -> None:
         """The first update makes the optimizer's state: say so before, so that a rule can hold the run."""
@@ -241,8 +264,13 @@ class Trainer:
 
     def _validate(self, engine: StepEngine) -> None:
         progress, held_s, began_s = self._progress, self._gate.held_s, self._clock.now_s()
-        self._announce(Phase.VALIDATION)
-        loss, accuracy = engine.validate(self._validation_batches())
+        figures: list[tuple[float, float]] = []
+        while not figures:
+            self._announce(Phase.VALIDATION)
+            oom = self._attempt(lambda: figures.append(engine.validate(self._validation_batches())))
+            if oom is not None:
+                self._recover(engine, oom)
+        loss, accuracy = figures[0]
         self._device.reset_peaks()
         now_s = self._clock.now_s()
         self._load.end_busy(now_s)
@@ -262,8 +290,10 @@ class Trainer:
         for index in range(source.batches):
             self._gate.check()
             batch = source.batch(epoch=self._progress.epoch, index=index)
-            self._load.begin_busy(self._clock.now_s())
-            yield batch
+            for part, _ in self._rescue.validation.parts(batch):
+                self._gate.check()
+                self._load.begin_busy(self._clock.now_s())
+                yield part
 
     def _end_cycle(self) -> float:
         """Seconds since the last step or validation ended, pauses taken out."""
@@ -285,6 +315,33 @@ class Trainer:
         started_s = self._board.status.started_t_s or 0.0
         return self._config.max_seconds - (self._clock.now_s() - started_s - self._gate.held_s)
 
+    # Out of memory, and before it
+
+    def _attempt(self, work: Callable[[], None], *, phase: Phase | None = None) -> OomReport | None:
+        """Do it, or say what the card had no room for. Strings only leave the ``except``: when this returns, nothing of
+        the failed work is held by it."""
+        try:
+            work()
+        except Exception as failure:
+            if not is_device_out_of_memory(failure):
+                raise
+            oom = self._post_mortem(str(failure), phase)
+            _log.debug("Out of memory:\n%s", traceback.format_exc())
+        else:
+            return None
+        return oom
+
+    def _recover(self, engine: StepEngine, oom: OomReport) -> None:
+        """Back to the last whole step, which is saved, with less to hold; ``GaveUp`` where that cannot be."""
+        self._rescue.recover(engine, oom, self._progress)
+        self._board.refresh(self._progress)
+        self._save()
+        self._end_cycle()
+
+    def _shrink(self, part: Shrink) -> None:
+        self._rescue.obey(part, self._progress)
+        self._board.refresh(self._progress)
+
     # Ends
 
     def _finished(self, reason: EndReason) -> RunOutcome:
@@ -295,7 +352,7 @@ class Trainer:
         if self._engine is not None:
             self._engine.undo()
             if self._token.save_on_stop:
-                self._save()
+                self._save_at_end()
         return RunOutcome(self._board.end(RunState.STOPPED, self._progress))
 
     def _out_of_memory(self, oom: OomReport) -> RunOutcome:
@@ -305,19 +362,19 @@ class Trainer:
             self._fault.clear()
         if engine is not None:
             engine.undo()
-        gc.collect()
-        self._device.release()
+        self._rescue.free_cache()
         if engine is not None and engine.optimizer_intact:
-            self._save()
+            self._save_at_end()
         return RunOutcome(self._board.end(RunState.OUT_OF_MEMORY, self._progress, oom=oom))
 
-    def _post_mortem(self, message: str) -> OomReport:
+    def _post_mortem(self, message: str, phase: Phase | None) -> OomReport:
         engine, memory = self._engine, self._device.stats()
-        phase = Phase.BUILD if engine is None else engine.phase
+        if phase is None:
+            phase = Phase.BUILD if engine is None else engine.phase
         owners = sorted(memory.peak_categories.items(), key=lambda item: -item[1]) if memory is not None else []
-        return OomReport(
+        report = OomReport(
             t_s=self._clock.now_s(),
-            step=self._progress.step + (phase is not Phase.VALIDATION),
+            step=self._progress.step + (phase not in (Phase.VALIDATION, Phase.SAVE)),
             phase=phase,
             message=message,
             requested_bytes=requested_bytes(message),
@@ -325,14 +382,40 @@ class Trainer:
             memory=memory,
             cause=None,
             largest_owners=tuple((category.value, size) for category, size in owners if size),
+            batch_size=self._rescue.micro_batch(phase),
         )
+        return replace(report, cause=self._name_cause(report))
 
     # Saying and saving
 
     def _save(self) -> None:
-        if self._engine is not None and self._saver.is_due(self._progress):
-            self._announce(Phase.SAVE)
-            self._saver.save(self._progress, self._engine)
+        """The last whole step. Where the card has no room for that it goes through the host's memory, or there is no
+        checkpoint of this step; ``GaveUp`` under the rule that ends a run."""
+        engine, progress, rescue = self._engine, self._progress, self._rescue
+        if engine is None or not self._saver.is_due(progress):
+            return
+        self._announce(Phase.SAVE)
+        by_host = rescue.saves_by_host
+        oom = self._attempt(lambda: self._saver.save(progress, engine, by_host=by_host), phase=Phase.SAVE)
+        if oom is None:
+            return
+        if not rescue.allowed:
+            raise GaveUp(oom)
+        rescue.free_cache()
+        rescue.saves_by_host = True
+        again = self._attempt(lambda: self._saver.save(progress, engine, by_host=True), phase=Phase.SAVE)
+        if again is None:
+            rescue.tell(replace(oom, rescued_batch_size=oom.batch_size), "save")
+        else:
+            self._saver.failed(again.message, progress)
+
+    def _save_at_end(self) -> None:
+        with contextlib.suppress(GaveUp):
+            self._save()
+
+    def _note_checkpoint(self, path: str) -> None:
+        self._board.note_checkpoint(path)
+        self._rescue.note_checkpoint(Path(path))
 
     def _announce(self, phase: Phase, known_demand_bytes: int | None = None) -> None:
         self._sink.on_phase(

@@ -43,6 +43,41 @@ def first_step_demand(optimizer: Optimizer) -> StepDemand | None:
     return StepDemand(sum(group.state_bytes for group in groups), max(group.temporary_bytes for group in groups))
 
 
+def rehearse_step(optimizer: Optimizer) -> None:
+    """Ask the device for what ``step`` will ask it for, in the same order, and let go of it.
+
+    An update that runs out of memory half-way leaves moments and parameters that belong to different steps. After this
+    its blocks are in the cache; a device that is full says so here, where nothing has been changed yet. Nothing for
+    optimizers that ``first_step_demand`` does not know.
+    """
+    import torch
+
+    if not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD):
+        return
+    state: list[Tensor] = []
+    for group in optimizer.param_groups:
+        parameters = [p for p in cast("list[Tensor]", group["params"]) if p.grad is not None]
+        kept = 2 if "betas" in group else int(bool(group["momentum"]))
+        state += [torch.empty_like(p) for p in parameters if not optimizer.state.get(p) for _ in range(kept)]
+        _rehearse_temporaries(group, parameters)
+
+
+def _rehearse_temporaries(group: Mapping[str, object], parameters: list[Tensor]) -> None:
+    import torch
+
+    sizes = [p.numel() * p.element_size() for p in parameters]
+    if not sizes:
+        return
+    if group.get("foreach"):
+        count = (_adam_temporaries if "betas" in group else _sgd_temporaries)(group, sizes) // sum(sizes)
+        held = [torch.empty_like(p) for _ in range(count) for p in parameters]
+    else:
+        largest = parameters[sizes.index(max(sizes))]
+        count = (_adam_temporaries if "betas" in group else _sgd_temporaries)(group, sizes) // max(sizes)
+        held = [torch.empty_like(largest) for _ in range(count)]
+    held.clear()
+
+
 def _group_demand(optimizer: Optimizer, group: Mapping[str, object]) -> StepDemand:
     parameters = [p for p in cast("list[Tensor]", group["params"]) if p.requires_grad]
     sizes = [_rounded(p.numel() * p.element_size()) for p in parameters]

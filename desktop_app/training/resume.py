@@ -31,6 +31,8 @@ class ResumePoint:
         progress = self.checkpoint.progress
         saved = self.checkpoint.config
         effective = saved.get("batch_size"), saved.get("accumulation")
+        if effective[0] != self._config.batch_size:  # whoever chooses another one means it
+            progress.micro_batch = None
         if effective[0] and effective[1] and self._config.effective_batch != effective[0] * effective[1]:  # type: ignore[operator]
             progress.step_in_epoch = 0
         return progress

@@ -15,6 +15,8 @@ from desktop_app.training.progress import Pace
 
 # Text in the window changes at 2 Hz; ten a second leave it nothing to wait for.
 _INTERVAL_S: Final = 0.1
+# Halving ends after 16 (65,536 samples); checkpoints that have no room may go on for the whole run.
+_RESCUES_KEPT: Final = 100
 
 
 class StatusBoard:
@@ -39,6 +41,7 @@ class StatusBoard:
             run_name=config.title,
             epochs=config.epochs,
             batch_size=config.batch_size,
+            accumulation=config.accumulation,
             skipped_files=skipped_files,
         )
         self.pace = Pace()
@@ -55,6 +58,14 @@ class StatusBoard:
     def note_checkpoint(self, path: str) -> None:
         self._status = replace(self._status, checkpoint_path=path)
 
+    def note_batch(self, batch_size: int, accumulation: int) -> None:
+        """The micro-batch has changed; shown with the next status."""
+        self._status = replace(self._status, batch_size=batch_size, accumulation=accumulation)
+
+    def note_rescue(self, rescue: OomReport) -> None:
+        """An out-of-memory error was survived. The newest are kept."""
+        self._status = replace(self._status, rescues=(*self._status.rescues, rescue)[-_RESCUES_KEPT:])
+
     def tick(self, progress: Progress, *, steps_per_epoch: int, left_s: float | None) -> None:
         """Publish a running status when a tenth of a second has passed."""
         now_s = self._clock.now_s()
@@ -62,6 +73,10 @@ class StatusBoard:
             self._next_s = now_s + _INTERVAL_S
             self._status = self._with_outlook(progress, steps_per_epoch, left_s)
             self.show(self._running_state(), progress)
+
+    def refresh(self, progress: Progress) -> None:
+        """Publish now what has changed, in the state it is in."""
+        self.show(self._running_state() if self._status.state is not RunState.PAUSED else RunState.PAUSED, progress)
 
     def show(self, state: RunState, progress: Progress) -> None:
         """Publish a state now."""

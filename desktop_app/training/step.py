@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from desktop_app.core.steps import Phase
+from desktop_app.training.optimizer_memory import rehearse_step
 from desktop_app.training.recipes.data import Batch
 
 if TYPE_CHECKING:
@@ -55,12 +56,13 @@ class StepEngine:
         self._dtype = torch.bfloat16 if config.precision == "bf16" else None
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._undo = _Undo(model, device.torch_device)
-        self._losses: list[Tensor] = []
+        self._losses: list[tuple[Tensor, float]] = []  # with the divisor of each
         self._logits: Tensor | None = None
         self._targets: Tensor | None = None
         self._norm: Tensor | None = None
         self.phase = Phase.BUILD
         self.optimizer_intact = True
+        self.rehearses_updates = False
         self._unfinished = False
 
     @property
@@ -74,20 +76,22 @@ class StepEngine:
         self.drop_outputs()
         self._unfinished = True
 
-    def micro_step(self, batch: Batch) -> None:
-        """Forward and backward of one micro-batch; gradients add up."""
+    def micro_step(self, batch: Batch, *, divisor: float | None = None) -> None:
+        """Forward and backward of one micro-batch; gradients add up. ``divisor`` of its mean loss, so that the parts of
+        a step make a mean; ``None``: the config's accumulation."""
+        parts = float(self._config.accumulation) if divisor is None else divisor
         self._enter(Phase.FORWARD)
         placed = self._device.place(batch)
         with self._device.step_scope():
             with self._device.autocast(self._dtype):
                 loss, logits = self._recipe.loss(self.model, placed)
             self._enter(Phase.BACKWARD)
-            scaled = loss / self._config.accumulation if self._config.accumulation > 1 else loss
+            scaled = loss / parts if parts != 1 else loss
             # mypy: torch's backward has no annotations
             scaled.backward(retain_graph=self._fault is not None and self._fault.retain_graph)  # type: ignore[no-untyped-call]
         if self._fault is not None:
             self._fault.on_loss(loss)
-        self._losses.append(loss.detach())
+        self._losses.append((loss.detach(), parts))
         self._logits, self._targets = logits.detach(), placed.targets
 
     def enter_optimizer(self) -> None:
@@ -100,6 +104,8 @@ class StepEngine:
             group["lr"] = learning_rate
         with self._device.step_scope():
             self._norm = self._clip()
+            if self.rehearses_updates:
+                rehearse_step(self.optimizer)
             self.optimizer_intact = False
             self.optimizer.step()
             self.optimizer_intact = True
@@ -108,14 +114,20 @@ class StepEngine:
             self.optimizer.zero_grad(set_to_none=True)
 
     def loss(self) -> float:
-        """Mean loss of the step. Waits for the device."""
-        return sum(loss.item() for loss in self._losses) / len(self._losses)
+        """Mean loss of the step, each micro-batch by its share of the samples. Waits for the device."""
+        whole = sum(1 / divisor for _, divisor in self._losses)
+        return sum(loss.item() / divisor for loss, divisor in self._losses) / whole
 
     def accuracy(self) -> float:
         """Training accuracy of the last micro-batch. Waits for the device."""
         assert self._logits is not None
         assert self._targets is not None
         return float((self._logits.argmax(1) == self._targets).float().mean().item())
+
+    @property
+    def accuracy_samples(self) -> int:
+        """Samples that ``accuracy`` is about."""
+        return 0 if self._targets is None else int(self._targets.shape[0])
 
     def grad_norm(self) -> float:
         """Norm of the gradient before clipping. Waits for the device."""
@@ -142,6 +154,18 @@ class StepEngine:
         if self._unfinished:
             self._undo.restore()
             self._unfinished = False
+
+    def loop_updates(self) -> bool:
+        """Update one tensor after the other from now on: temporaries of one instead of all. False: it does already."""
+        groups = [group for group in self.optimizer.param_groups if group.get("foreach")]
+        for group in groups:
+            group["foreach"] = False
+        return bool(groups)
+
+    def forget_step(self) -> None:
+        """All state has been put back to the end of a whole step: there is nothing to undo any more."""
+        self.optimizer_intact = True
+        self._unfinished = False
 
     def whole_state(self) -> WholeState:
         """The model and the random state at the end of the last whole step, also in the middle of the next one."""
