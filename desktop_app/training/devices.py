@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from desktop_app.memory.simulated_device import SimulatedDevice
+
+# How much slower a kernel reads RAM over the bus than its card's own memory: 192 GB/s of a GTX 1660 over the
+# 12.8 GB/s that PCIe 3.0 x16 gives in practice.
+_BUS_RATIO: Final = 15.0
+_LONGEST_WAIT_S: Final = 3.0  # a stop must not wait longer
 
 
 class TrainingDevice(Protocol):
@@ -61,6 +67,12 @@ class TrainingDevice(Protocol):
     def release(self) -> None:
         """Give back what is cached, after an out-of-memory error."""
 
+    def empty_cache(self) -> None:
+        """``torch.cuda.empty_cache``."""
+
+    def hold_outside(self, size_bytes: int) -> None:
+        """A demonstration loads so much outside the allocator; only a simulated card does it."""
+
     def close(self) -> None: ...
 
 
@@ -90,6 +102,8 @@ class CpuDevice:
 
     def reset_peaks(self) -> None: ...
     def release(self) -> None: ...
+    def empty_cache(self) -> None: ...
+    def hold_outside(self, size_bytes: int) -> None: ...
 
     def close(self) -> None:
         return_free_memory()
@@ -174,6 +188,11 @@ class CudaDevice:
     def release(self) -> None:
         torch.cuda.empty_cache()
 
+    def empty_cache(self) -> None:
+        torch.cuda.empty_cache()
+
+    def hold_outside(self, size_bytes: int) -> None: ...
+
     def close(self) -> None:
         self._optimizer = None
         torch.cuda.empty_cache()
@@ -212,6 +231,7 @@ class SimulatedCudaDevice:
 
     def __init__(self, card: SimulatedDevice) -> None:
         self._card = card
+        self._began_s: float | None = None  # of the step, to know how much longer it takes where memory has spilled
 
     @property
     def card_name(self) -> str | None:
@@ -226,6 +246,17 @@ class SimulatedCudaDevice:
 
     def phase(self, phase: Phase) -> None:
         self._card.phase(phase)
+        if phase is Phase.FORWARD and self._began_s is None:
+            self._began_s = time.monotonic()
+        elif phase in (Phase.ZERO, Phase.VALIDATION):
+            self._wait_for_ram(phase)
+
+    def _wait_for_ram(self, phase: Phase) -> None:
+        """A step that has memory in RAM takes longer: what lies there is read and written over the bus."""
+        began_s, self._began_s = self._began_s, None
+        if phase is Phase.ZERO and began_s is not None and self._card.spilled_share > 0:
+            longer = self._card.spilled_share * (_BUS_RATIO - 1)
+            time.sleep(min((time.monotonic() - began_s) * longer, _LONGEST_WAIT_S))
 
     def step_scope(self) -> AbstractContextManager[object]:
         return self._card.scope()
@@ -247,6 +278,12 @@ class SimulatedCudaDevice:
 
     def release(self) -> None:
         self._card.release()
+
+    def empty_cache(self) -> None:
+        self._card.empty_cache()
+
+    def hold_outside(self, size_bytes: int) -> None:
+        self._card.hold_outside(size_bytes)
 
     def close(self) -> None:
         self._card.close()

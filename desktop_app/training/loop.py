@@ -177,6 +177,8 @@ class Trainer:
         device.phase(Phase.BUILD)
         torch.manual_seed(config.seed)
         model = self._recipe.model(config, self._data.info)
+        if self._fault is not None:
+            model = self._fault.alter_model(model)
         if point is not None:
             point.fill_model(model)
         model.to(device.torch_device)
@@ -190,6 +192,8 @@ class Trainer:
             self._progress = point.progress()
             saved = point.checkpoint
             set_random_state(saved.random_state, saved.device_random_state, device.torch_device)
+            if self._fault is not None:
+                self._fault.on_resumed(saved, device)
         return StepEngine(self._recipe, config, model=model, optimizer=optimizer, device=device, fault=self._fault)
 
     def _announce_data(self) -> None:

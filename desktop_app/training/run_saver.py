@@ -51,6 +51,7 @@ class RunSaver:
         self._last = progress.step, progress.epoch
         self._saved(str(path))
         self._post(EventKind.CHECKPOINT, Level.INFO, "checkpoint.saved", path=str(path), step=progress.step)
+        engine.note_saved()
 
     def failed(self, detail: str, progress: Progress) -> None:
         """Say that there is no checkpoint of this step."""

@@ -53,6 +53,7 @@ class StepEngine:
         self.optimizer = optimizer
         self._device = device
         self._fault = fault
+        self._validates_with_graph = fault is not None and fault.validates_with_graph
         self._dtype = torch.bfloat16 if config.precision == "bf16" else None
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._undo = _Undo(model, device.torch_device)
@@ -112,6 +113,13 @@ class StepEngine:
             self._unfinished = False
             self._enter(Phase.ZERO)
             self.optimizer.zero_grad(set_to_none=True)
+        if self._fault is not None:
+            self._fault.on_step(self, self._device)
+
+    def note_saved(self) -> None:
+        """A checkpoint has been written."""
+        if self._fault is not None:
+            self._fault.on_saved(self, self._device)
 
     def loss(self) -> float:
         """Mean loss of the step, each micro-batch by its share of the samples. Waits for the device."""
@@ -183,9 +191,11 @@ class StepEngine:
         try:
             for batch in batches:
                 placed = self._device.place(batch)
-                with self._device.step_scope(), torch.no_grad():
+                with self._device.step_scope(), torch.set_grad_enabled(self._validates_with_graph):
                     with self._device.autocast(self._dtype):
                         loss, logits = self._recipe.loss(self.model, placed)
+                    if self._fault is not None:
+                        self._fault.on_prediction(logits)
                     hits = (logits.argmax(1) == placed.targets).sum()
                 total += loss.item() * batch.samples
                 right += int(hits.item())
