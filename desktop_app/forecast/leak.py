@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
-from desktop_app.core.steps import StepSample
+from desktop_app.core.steps import PhaseSample, StepSample
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.demand import Demand, recent_demand
 from desktop_app.forecast.environment import Environment
@@ -35,6 +35,9 @@ _EPOCH_MARGIN: Final = 1.1  # a ramp that would be full this much after the epoc
 _EPOCH_MARGIN_STEPS: Final = 20
 _FALL_SLACK_STEPS: Final = 3  # an epoch's meters may live on for a moment after its end
 _MIN_RISERS: Final = 3
+_MIN_TIED_RISERS: Final = 2  # of those that come with an event
+_BELIEF_ONCE: Final = 0.55  # one riser that came with an event, and the next one would not fit
+_ONCE_SHARE: Final = 0.005  # of the card: what a riser that was seen once must have at least
 _RETRY_MEMORY_STEPS: Final = 5
 _RETRY_MATTERS_STEPS: Final = 100  # a retry proves a leak that would be full this soon, not one that is far off
 _FLOOR_SHARE: Final = 0.25  # a slope this far below the one that fills the card in time is not looked at
@@ -63,6 +66,8 @@ class _Verdict:
         """
         if not self.proven:
             return _BELIEF_UNPROVEN
+        if self.trend.stairs is not None and self.trend.stairs.risers < _MIN_TIED_RISERS:
+            return _BELIEF_ONCE
         lasted = self.trend.steps / (self.trend.steps + max(self.to_go.median, 0.0))
         return _BELIEF_PROVEN + (1.0 - _BELIEF_PROVEN) * lasted
 
@@ -79,6 +84,10 @@ class LeakCause(CauseModel):
         self._trend = TroughTrend()
         self._last_step = 0
 
+    def take_phase(self, sample: PhaseSample, view: View) -> None:
+        """Take an event that growth may come with."""
+        self._trend.take_phase(sample)
+
     def take_step(self, sample: StepSample, view: View) -> None:
         """Take one step, when it is of the usual shape and start-up is over."""
         evidence = view.evidence
@@ -90,7 +99,7 @@ class LeakCause(CauseModel):
         usual = evidence.usual_batch
         if usual is None or sample.batch_samples == usual:
             live, reserved = float(sample.memory.live_bytes), float(sample.memory.reserved_peak_bytes)
-            self._trend.add(sample.step, live, sample.batch_samples, reserved)
+            self._trend.add(sample.step, live, sample.batch_samples, reserved, epoch=sample.epoch)
 
     def outlook(self, view: View, *, known: bool) -> Outlook | None:
         """What will happen if growth goes on; ``None`` when nothing grows or it cannot matter.
@@ -132,8 +141,12 @@ def _judge(trend: Trend, demand: Demand, room_bytes: float, evidence: Evidence, 
 
 def _enough_evidence(trend: Trend, to_go: StepsToGo, environment: Environment) -> bool:
     if trend.stairs is not None:
-        one_more = to_go.median <= 1.5 * trend.stairs.distance_steps
-        return trend.stairs.risers >= _MIN_RISERS or one_more
+        stairs = trend.stairs
+        one_more = to_go.median <= 1.5 * stairs.distance_steps
+        if stairs.event is None:
+            return stairs.risers >= _MIN_RISERS or one_more
+        large = stairs.jump_bytes >= _ONCE_SHARE * environment.capacity_bytes
+        return stairs.risers >= _MIN_TIED_RISERS or (large and to_go.median <= stairs.distance_steps)
     if to_go.low <= LAST_MOMENT_STEPS:
         return True
     return trend.steps >= ENOUGH_STEPS and trend.grown_bytes >= ENOUGH_GROWTH * environment.capacity_bytes
@@ -191,5 +204,12 @@ def _figures(verdict: _Verdict, evidence: Evidence) -> Mapping[str, float]:
     if usual is not None:
         figures["batch_samples"] = float(usual)
     if trend.stairs is not None:
-        figures |= {"jump_bytes": trend.stairs.jump_bytes, "jump_distance_steps": trend.stairs.distance_steps}
+        stairs = trend.stairs
+        figures |= {
+            "jump_bytes": stairs.jump_bytes,
+            "jump_distance_steps": stairs.distance_steps,
+            "risers": float(stairs.risers),
+        }
+        if stairs.event is not None:
+            figures[f"{stairs.event}s_to_go"] = stairs.risers_until_full(verdict.exhaustion.headroom_bytes)
     return figures

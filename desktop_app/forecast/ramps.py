@@ -34,11 +34,12 @@ class OrdinaryChange:
         """Take the next trough."""
         size = 0.0 if self._previous is None else trough - self._previous
         self._previous = trough
-        change = Change(size, self._stands_out(size))
+        change = Change(size, self.stands_out(size))
         self._sizes.append(abs(size))
         return change
 
-    def _stands_out(self, size: float) -> bool:
+    def stands_out(self, size: float) -> bool:
+        """A change of ``size`` bytes would be outstanding now."""
         if len(self._sizes) < _MIN_STEPS:
             return False
         usual = sorted(self._sizes)[len(self._sizes) // 2]

@@ -17,7 +17,7 @@ _FEW: Final = 3
 _ALIKE_FEW: Final = 0.1  # of up to three: two random distances are within 35 % of each other one time in three
 _ALIKE_SHARE: Final = 0.7  # of the newest risers; else what is alike is so by chance
 _DOUBT: Final = 0.3  # relative deviation of distances assumed before any has been seen twice; one observation's worth
-_OVERDUE: Final = 1.7  # no riser for this many distances: the stairs have ended
+OVERDUE: Final = 1.7  # no riser for this many distances: the stairs have ended
 _MIN_DISTANCE_STEPS: Final = 3.0  # closer ones are a line
 
 
@@ -31,6 +31,7 @@ class Stairs:
     distance_spread: float
     risers: int
     since_last_steps: float
+    event: str | None = None  # what the risers come with: a ``Happening``
 
     @property
     def slope(self) -> float:
@@ -46,9 +47,13 @@ class Stairs:
         """Relative deviation of the slope."""
         return math.hypot(self.jump_spread, self.distance_spread) / math.sqrt(self.risers)
 
+    def risers_until_full(self, room_bytes: float) -> float:
+        """Risers to come until one does not fit into ``room_bytes`` any more, that one included."""
+        return max(0.0, room_bytes // self.jump_bytes) + 1.0
+
     def steps_until_full(self, room_bytes: float) -> float:
         """Steps until the riser that no longer fits into ``room_bytes``."""
-        risers = max(0.0, room_bytes // self.jump_bytes) + 1.0
+        risers = self.risers_until_full(room_bytes)
         return max(self.distance_steps - self.since_last_steps, 0.0) + (risers - 1.0) * self.distance_steps
 
 
@@ -91,7 +96,7 @@ def _alike(risers: list[tuple[int, float]], step: int) -> Stairs | None:
         np.max(np.abs(sizes - jump)) <= allowed * jump and np.max(np.abs(distances - distance)) <= allowed * distance
     )
     since = step - float(at[-1])
-    if not alike or since > _OVERDUE * distance or distance < _MIN_DISTANCE_STEPS:
+    if not alike or since > OVERDUE * distance or distance < _MIN_DISTANCE_STEPS:
         return None
     return Stairs(
         jump_bytes=jump,

@@ -8,6 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from desktop_app.core.steps import PhaseSample
+from desktop_app.forecast.event_stairs import EventStairWatch
 from desktop_app.forecast.growth import fit_line
 from desktop_app.forecast.line_search import Interest, LineSearch, significant
 from desktop_app.forecast.ramps import OrdinaryChange, RampWatch
@@ -64,11 +66,16 @@ class TroughTrend:
         self._ordinary = OrdinaryChange()
         self._ramps = RampWatch()
         self._stairs = StairWatch()
+        self._tied = EventStairWatch(self._ordinary)
         self._step = 0
         self._trough = 0.0
         self._reserved = 0.0
 
-    def add(self, step: int, trough_bytes: float, batch_samples: int, reserved_bytes: float) -> None:
+    def take_phase(self, sample: PhaseSample) -> None:
+        """Take an event that growth may come with."""
+        self._tied.take_phase(sample)
+
+    def add(self, step: int, trough_bytes: float, batch_samples: int, reserved_bytes: float, *, epoch: int = 1) -> None:
         """Take a step; one that is not after the last says nothing."""
         if step <= self._step:
             return
@@ -76,17 +83,26 @@ class TroughTrend:
         if self._ramps.fell(step, trough_bytes, change):
             self._search = LineSearch()
             self._stairs.restart()
+            self._tied.restart()
         self._stairs.add(step, change)
+        self._tied.add(step, trough_bytes, change, epoch=epoch)
         self._search.series.append(step, trough_bytes, batch_samples, reserved_bytes)
         self._step, self._trough, self._reserved = step, trough_bytes, reserved_bytes
 
     def trend(self, interest: Interest) -> Trend | None:
         """The growth that is worth a forecast, or ``None``."""
         line = None if self._will_fall_back(interest) else self._line(interest)
-        stairs = self._stairs.stairs(self._step)
+        stairs = self._clearest_stairs()
         if stairs is not None and stairs.slope >= max(interest.slope_floor, 0.5 * line.slope if line else 0.0):
             return self._stair_trend(stairs)
         return line if line is not None else self._rising_bottoms(interest)
+
+    def _clearest_stairs(self) -> Stairs | None:
+        """Those that come with an event, unless only some of the risers do."""
+        any_stairs, tied = self._stairs.stairs(self._step), self._tied.stairs(self._step)
+        if tied is None or (any_stairs is not None and any_stairs.risers > tied.risers + 1):
+            return any_stairs
+        return tied
 
     def _line(self, interest: Interest) -> Trend | None:
         found = self._search.find(interest)
