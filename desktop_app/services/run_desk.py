@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -25,6 +25,7 @@ from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.run_feed import SKIPPED_NOTICE, RunFeed
 from desktop_app.services.run_records import RunRecords
+from desktop_app.services.scenarios import Stage
 from desktop_app.services.step_recorder import StepRecorder
 from desktop_app.training.config import RunConfig
 
@@ -47,6 +48,7 @@ class RunOrder:
     resume_from: Path | None = None
     fault: str | None = None
     scenario: str | None = None
+    stage: Stage = field(default_factory=Stage)  # what a demonstration has around it
 
 
 class TrainerFactory(Protocol):

@@ -39,12 +39,13 @@ from desktop_app.services.own_cost import OwnCost
 from desktop_app.services.run_desk import RunDesk, RunOrder, TrainerFactory
 from desktop_app.services.run_feed import CHECKPOINT_NOTICE
 from desktop_app.services.run_records import RunRecords
-from desktop_app.services.scenarios import Scenario, check_memory, find_scenario
+from desktop_app.services.scenarios import Scenario, Stage, check_memory, find_scenario
 from desktop_app.services.session_folder import SessionFolder, find_resume_offer
 from desktop_app.services.snapshot_reader import SnapshotReader
 from desktop_app.services.surroundings import describe_surroundings
 from desktop_app.services.telemetry_feed import TelemetryFeed
 from desktop_app.telemetry.backend import Backend
+from desktop_app.telemetry.host import Host
 from desktop_app.telemetry.sampler import Sampler
 from desktop_app.telemetry.shelf import CardShelf
 from desktop_app.training.config import RunConfig, load_config
@@ -69,6 +70,7 @@ class Session:
         train: TrainerFactory,
         sampling_hz: float = DEFAULT_HZ,
         tracing: TraceControl | None = None,
+        host: Host | None = None,
     ) -> None:
         self.clock = clock
         self.store = Store()
@@ -82,7 +84,7 @@ class Session:
             self.store, self.events, on_cards_known=self._on_cards_known, on_second=self._on_second
         )
         self.shelf = CardShelf(backend, clock=clock, on_added=self._look_again)
-        self._sampler = Sampler(self.shelf, clock, sink=self._feed, interval_s=1.0 / sampling_hz)
+        self._sampler = Sampler(self.shelf, clock, sink=self._feed, interval_s=1.0 / sampling_hz, host=host)
         self._use = CardUse()
         self._desk = AlertDesk(self.events)
         self._estimator = Estimator(compute_estimate, control=tracing)
@@ -163,13 +165,14 @@ class Session:
         resume_from: Path | None = None,
         fault: str | None = None,
         scenario: str | None = None,
+        stage: Stage | None = None,
     ) -> None:
         """Start a run; what goes wrong appears in ``run`` as FAILED. A run that is active already stays."""
         if self.run.get().state.active:
             return
         self.run_config.set(config)
         self.resume_offer.set(None)
-        order = RunOrder(config, None, resume_from=resume_from, fault=fault, scenario=scenario)
+        order = RunOrder(config, None, resume_from=resume_from, fault=fault, scenario=scenario, stage=stage or Stage())
         try:
             card = self._take_card(config)
             check_trainable(card)
@@ -185,7 +188,13 @@ class Session:
         if scenario is None:
             self.start(config, resume_from=resume_from)
         else:
-            self.start(config, resume_from=resume_from, fault=scenario.fault, scenario=scenario.name)
+            self.start(
+                config,
+                resume_from=resume_from,
+                fault=scenario.fault,
+                scenario=scenario.name,
+                stage=scenario.stage,
+            )
 
     def start_demo(self, name: str) -> None:
         """Start the demonstration of that name; what stands in its way becomes a notice."""

@@ -14,9 +14,12 @@ from desktop_app.core.load import CardLoad
 from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.core.telemetry import Card
 from desktop_app.services.estimate_cards import card_spec
+from desktop_app.services.first_run import make_checkpoint
 from desktop_app.services.run_desk import RunOrder
 from desktop_app.services.run_feed import RunFeed
 from desktop_app.services.step_recorder import StepRecorder
+from desktop_app.telemetry.limited_host import HostLimit
+from desktop_app.training.config import RunConfig
 
 if TYPE_CHECKING:
     from desktop_app.training.control import ControlToken
@@ -34,6 +37,7 @@ def train_order(
     clock: SessionClock,
     load_of: Callable[[Card | None], CardLoad],
     others_bytes: Callable[[], int],
+    host_limit: HostLimit | None = None,
 ) -> RunStatus:
     """Train in the calling thread and return the last status. Implements ``run_desk.TrainerFactory``."""
     from desktop_app.training.control import RunCancelled
@@ -48,11 +52,24 @@ def train_order(
     try:
         data = recipe.prepare(config, cancelled=lambda: token.stop_requested)
     except RunCancelled:
-        return RunStatus(RunState.STOPPED, run_name=config.title, epochs=config.epochs, batch_size=config.batch_size)
+        return _stopped(config)
     for file in data.info.skipped:
         _log.warning("Left out: %s (%s)", file.path, file.reason)
+    fault = None if order.fault is None else FAULTS[order.fault]()
+    if fault is not None:
+        data = fault.alter_data(data)
+    threads = config.cpu_threads or max(1, _usable_cores() - 1)
+    resume_from = order.resume_from
+    if order.stage.resumes and resume_from is None:
+        folder = checkpoints / "before"
+        resume_from = make_checkpoint(recipe, config, data, folder=folder, token=token, clock=clock, threads=threads)
+        if token.stop_requested:
+            return _stopped(config)
     device = _open_device(order, load=load, others_bytes=others_bytes(), recorder=sink.recorder)
     try:
+        load.invite(order.stage.neighbour)
+        if host_limit is not None:
+            host_limit.set(order.stage.host_room_bytes)
         outcome = Trainer(
             recipe,
             config,
@@ -61,14 +78,21 @@ def train_order(
             sink=sink,
             token=token,
             clock=clock,
-            resume_from=order.resume_from,
-            fault=None if order.fault is None else FAULTS[order.fault](),
+            resume_from=resume_from,
+            fault=fault,
             load=load,
-            threads=config.cpu_threads or max(1, _usable_cores() - 1),
+            threads=threads,
         ).run()
         return outcome.status
     finally:
+        if host_limit is not None:
+            host_limit.set(None)
         device.close()
+        load.invite(None)
+
+
+def _stopped(config: RunConfig) -> RunStatus:
+    return RunStatus(RunState.STOPPED, run_name=config.title, epochs=config.epochs, batch_size=config.batch_size)
 
 
 def _open_device(
@@ -81,7 +105,7 @@ def _open_device(
     if card is None:
         return CpuDevice()
     if card.simulated:
-        simulated = SimulatedDevice(card_spec(card), others_bytes=others_bytes, load=load)
+        simulated = SimulatedDevice(card_spec(card), others_bytes=others_bytes, load=load, spills=card.spills)
         if recorder is not None:
             recorder.attach(simulated)
         return SimulatedCudaDevice(simulated)
