@@ -96,6 +96,9 @@ class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _DEVICE_OF:  # fake tensors ask four times per op
             return args[0].fake_device
+        if func is _VALUE_OF and type(args[0]) is torch.Tensor and args[0].device.type == "cpu":
+            with torch._C._DisableTorchDispatch():  # noqa: SLF001 - the step counts of optimizers, one by one
+                return func(*args)
         if any(map(_is_wrapper, types)):
             return NotImplemented  # a sharded tensor first says what is done to its part on this card
         self._owner = threading.get_ident()
@@ -128,6 +131,7 @@ class _TraceTracker(StorageTracker):  # type: ignore[no-untyped-call]
 
 _NO_FAKE: Final = "no fake impl"  # of a custom op whose author has not said what it makes
 _DEVICE_OF: Final = torch.ops.prim.device.default
+_VALUE_OF: Final = torch.ops.aten._local_scalar_dense.default  # noqa: SLF001
 
 
 def _run(func: Any, args: Any, kwargs: Any) -> Any:

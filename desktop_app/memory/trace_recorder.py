@@ -51,6 +51,6 @@ class TraceRecorder:
         """All events, each with the owner its storage ended with."""
         categories, modules = self._categories, self._modules
         return tuple(
-            event._replace(category=categories[abs(event.key) - 1], module=modules[abs(event.key) - 1])
-            for event in self.events
+            TraceEvent(key, size_bytes, op, phase, step, categories[abs(key) - 1], modules[abs(key) - 1], call)
+            for key, size_bytes, op, phase, step, _, _, call in self.events  # ``_replace`` takes four times as long
         )
