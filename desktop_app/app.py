@@ -20,8 +20,9 @@ from desktop_app.core.units import format_bytes
 from desktop_app.launch import Job, Launch
 from desktop_app.services import report as reports
 from desktop_app.services.card_source import machine_cards
-from desktop_app.services.scenarios import Scenario, check_memory, find_scenario
+from desktop_app.services.scenarios import Scenario, check_memory, find_scenario, list_scenarios, on_card
 from desktop_app.services.session import DEFAULT_HZ, Session
+from desktop_app.telemetry.limited_host import HostLimit, LimitedHost
 from desktop_app.telemetry.selection import open_backend
 from desktop_app.training.config import load_config
 
@@ -40,10 +41,18 @@ _STOP_PATIENCE_S: Final = 30.0  # one step of a large model on a slow computer
 def run_demo(scenario_name: str, *, card_name: str | None, batch_size: int | None, launch: Launch) -> int:
     """``floodmark demo``."""
     scenario = find_scenario(scenario_name)
+    if card_name is not None:
+        scenario = on_card(scenario, card_name)
     config = scenario.config
     if batch_size is not None:
         config = dataclasses.replace(config, batch_size=batch_size)
-    return _run(Job(config, scenario), card_name, launch)
+    return _run(Job(config, scenario), config.card or card_name, launch)
+
+
+def list_demos() -> int:
+    """``floodmark demo --list``."""
+    print(list_scenarios())
+    return ExitCode.DONE
 
 
 def run_training(config_path: Path, *, card_name: str | None, launch: Launch) -> int:
@@ -103,6 +112,28 @@ def examine_snapshot(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
+def forecast_recorded(options: argparse.Namespace) -> int:
+    """``floodmark forecast``: alerts are an answer as silence is."""
+    from desktop_app.services.forecast_report import forecast_trace
+
+    forecast_trace(
+        options.trace,
+        as_json=options.json,
+        capacity_bytes=options.capacity,
+        total_steps=options.total_steps,
+        steps_per_epoch=options.steps_per_epoch,
+    )
+    return ExitCode.DONE
+
+
+def explain_message(options: argparse.Namespace) -> int:
+    """``floodmark explain``: 1 when the text holds no out-of-memory message."""
+    from desktop_app.services.oom_report import explain_file
+
+    print(explain_file(options.file, as_json=options.json))
+    return ExitCode.DONE
+
+
 def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must_train: bool = False) -> Session:
     """A session on the named card (simulated), on the machine's own, or on the default simulated one.
 
@@ -112,7 +143,7 @@ def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must
     from desktop_app.services.estimate_service import EstimateService
     from desktop_app.services.trainer import train_order
 
-    clock, load = SessionClock(), CardLoad()
+    clock, load, host_limit = SessionClock(), CardLoad(), HostLimit()
     backend: Backend
     if card_name is not None:
         backend = open_backend(card_name, load=load, clock=clock)
@@ -134,8 +165,9 @@ def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must
         backend=backend,
         compute_estimate=estimates,
         tracing=estimates,
-        train=functools.partial(train_order, clock=clock, load_of=load_of),
+        train=functools.partial(train_order, clock=clock, load_of=load_of, host_limit=host_limit),
         sampling_hz=sampling_hz,
+        host=LimitedHost(host_limit),
     )
     return session
 

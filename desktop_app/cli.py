@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from desktop_app import __version__
 from desktop_app.core.errors import ExitCode, FloodmarkError
 from desktop_app.services.estimate_options import add_options
+from desktop_app.services.forecast_options import add_explain_options, add_forecast_options
 from desktop_app.services.snapshot_options import add_options as add_snapshot_options
 
 if TYPE_CHECKING:
@@ -108,8 +109,14 @@ def _dispatch(options: argparse.Namespace) -> int:
             return app.estimate_training(options)
         case "snapshot":
             return app.examine_snapshot(options)
+        case "forecast":
+            return app.forecast_recorded(options)
+        case "explain":
+            return app.explain_message(options)
         case "doctor":
             return app.diagnose(as_json=options.json)
+        case "demo" if options.list:
+            return app.list_demos()
         case "demo":
             return app.run_demo(
                 options.scenario,
@@ -182,8 +189,9 @@ def _parser() -> argparse.ArgumentParser:
         "scenario",
         nargs="?",
         default="cats-dogs",
-        help="cats-dogs (healthy), leak, first-step or too-big; default: cats-dogs",
+        help="one of those that --list prints; default: cats-dogs (healthy)",
     )
+    demo.add_argument("--list", action="store_true", help="print the demonstrations, one a line, and end")
     demo.add_argument("--batch", type=int, metavar="N", help="batch size instead of the demonstration's own")
     train = commands.add_parser("train", parents=[shared, window, running], help="run a training from a TOML file")
     train.add_argument("config", type=Path, metavar="CONFIG.toml", help="the run (docs/guide/training.md)")
@@ -197,6 +205,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_snapshot_options(snapshot)
     snapshot.set_defaults(lang=None, theme=None, card=None)
+    forecast = commands.add_parser(
+        "forecast",
+        parents=[shared],
+        help="when and why a recorded run would have run out of memory, as if it were live",
+    )
+    add_forecast_options(forecast)
+    forecast.set_defaults(lang=None, theme=None, card=None)
+    explain = commands.add_parser(
+        "explain", parents=[shared], help="an out-of-memory message: what was full, whose it was, what to change"
+    )
+    add_explain_options(explain)
+    explain.set_defaults(lang=None, theme=None, card=None)
     doctor = commands.add_parser("doctor", parents=[shared], help="what is there, and a reason for everything missing")
     doctor.add_argument("--json", action="store_true", help="as JSON")
     doctor.set_defaults(lang=None, theme=None, card=None)

@@ -46,6 +46,7 @@ class Wording(StrEnum):
     HOST = "host"  # DefaultCPUAllocator, MemoryError
     SHARED_MEMORY = "shared_memory"  # a loader's worker and /dev/shm
     WORKER_KILLED = "worker_killed"  # by the kernel, for want of host memory
+    SECOND_BACKWARD = "second_backward"  # no memory error: its hint (retain_graph) leads to one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +270,7 @@ _BARE: Final[tuple[tuple[str, Backend, Wording], ...]] = (
         Wording.DRIVER,
     ),
     (r"\bMemoryError\b|Cannot allocate memory|std::bad_alloc", Backend.HOST, Wording.HOST),
+    (r"(?:backward|through) (?:through )?the graph (?:a )?second time", Backend.HOST, Wording.SECOND_BACKWARD),
 )
 
 

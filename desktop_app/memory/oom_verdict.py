@@ -37,6 +37,7 @@ class OomCause(StrEnum):
     BLOCK_LIMIT = "block_limit"
     HOST_MEMORY = "host_memory"
     SHARED_MEMORY = "shared_memory"
+    GRAPH_USED_TWICE = "graph_used_twice"  # not out of memory yet: the hint in the message would lead there
 
 
 class OomAction(StrEnum):
@@ -57,6 +58,9 @@ class OomAction(StrEnum):
     MORE_SHARED_MEMORY = "more_shared_memory"
     MORE_HOST_MEMORY = "more_host_memory"
     CHECK_TOTAL = "check_total"
+    CHECK_COMMIT_LIMIT = "check_commit_limit"  # page file, ulimit, container: the driver backs its memory with RAM
+    ONE_BACKWARD = "one_backward"  # add the losses up, or detach what comes from the step before
+    KEEP_NO_GRAPH = "keep_no_graph"  # .item() and .detach() instead of retain_graph=True
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,9 @@ _WORDED: Final[Mapping[Wording, OomVerdict]] = {
     Wording.HOST: OomVerdict(Full.HOST, OomCause.HOST_MEMORY, (OomAction.MORE_HOST_MEMORY, OomAction.FEWER_WORKERS)),
     Wording.WORKER_KILLED: OomVerdict(
         Full.HOST, OomCause.HOST_MEMORY, (OomAction.FEWER_WORKERS, OomAction.MORE_HOST_MEMORY)
+    ),
+    Wording.SECOND_BACKWARD: OomVerdict(
+        Full.NOTHING, OomCause.GRAPH_USED_TWICE, (OomAction.ONE_BACKWARD, OomAction.KEEP_NO_GRAPH)
     ),
     Wording.SHARED_MEMORY: OomVerdict(
         Full.SHARED_MEMORY, OomCause.SHARED_MEMORY, (OomAction.MORE_SHARED_MEMORY, OomAction.FEWER_WORKERS)
@@ -137,7 +144,11 @@ def _judge_figures(reading: OomReading) -> tuple[OomCause, Full, tuple[OomAction
             (OomAction.EXPANDABLE_SEGMENTS, OomAction.MAX_SPLIT_SIZE, OomAction.REDUCE_BATCH),
         )
     if free is not None and tried and free >= max(tried * _MANY_TIMES, tried + _SMALL_BYTES):
-        return OomCause.REFUSED_DESPITE_FREE, Full.UNKNOWN, (OomAction.RESTART_PROCESS, OomAction.END_OTHER_PROCESSES)
+        return (
+            OomCause.REFUSED_DESPITE_FREE,
+            Full.UNKNOWN,
+            (OomAction.RESTART_PROCESS, OomAction.END_OTHER_PROCESSES, OomAction.CHECK_COMMIT_LIMIT),
+        )
     if _others_matter(reading):
         return OomCause.OTHER_PROCESSES, Full.CARD, (OomAction.END_OTHER_PROCESSES, OomAction.REDUCE_BATCH)
     some_idle = idle is None or idle >= tried // 2

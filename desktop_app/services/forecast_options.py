@@ -1,0 +1,53 @@
+"""The options of ``floodmark forecast`` and ``floodmark explain``. Standard library only: help must come at once."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from desktop_app.services.estimate_options import parse_size
+
+
+def add_forecast_options(parser: argparse.ArgumentParser) -> None:
+    """Which recorded run, and what its rows do not say."""
+    parser.add_argument(
+        "trace",
+        type=Path,
+        metavar="TRACE.csv",
+        help="the recorded run, gzipped or not; - reads standard input as it comes",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON line per alert, the summary last")
+    parser.add_argument(
+        "--capacity", type=_capacity, metavar="SIZE", help="memory of the card where rows have no capacity_bytes: 24GiB"
+    )
+    parser.add_argument("--total-steps", type=_count, metavar="N", help="steps of the run, where known")
+    parser.add_argument("--steps-per-epoch", type=_count, metavar="N", help="steps of an epoch, where known")
+
+
+def add_explain_options(parser: argparse.ArgumentParser) -> None:
+    """Where the message is."""
+    parser.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        default=Path("-"),
+        metavar="FILE",
+        help="a log or a message of any length; - or nothing reads standard input",
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _capacity(text: str) -> int:
+    try:
+        size = parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if size == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no memory at all; give what the card has, such as 24GiB")
+    return size
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
