@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from desktop_app.core.forecasts import AlertSeverity, Cause, Estimate
@@ -12,6 +12,7 @@ from desktop_app.core.steps import Category, MemoryStats, Phase, PhaseSample, St
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.demand import SEGMENT_BYTES
 from desktop_app.forecast.environment import Environment
+from desktop_app.forecast.optimizer_guess import guess_optimizer, usual_demand
 from desktop_app.forecast.outlook import WITHIN_STEPS, Z95, Outlook, StepsToGo, normal_cdf
 
 LIKELY_P: Final = 0.3  # lower than for other causes: the warning comes moments before, a miss cannot be made good
@@ -36,10 +37,14 @@ class _Danger:
     evidence: Mapping[str, float]
     peak_low_bytes: float
     peak_high_bytes: float
+    assumed: bool = False  # the optimizer's kind is a guess
 
 
 class FirstOptimizerStepCause(CauseModel):
-    """Judges the sample that the trainer sends just before its optimizer call."""
+    """Judges the sample that the trainer sends just before its optimizer call.
+
+    What the call will allocate is told with it, or known from the estimate, or else guessed from what is live.
+    """
 
     cause = Cause.FIRST_OPTIMIZER_STEP
 
@@ -47,17 +52,26 @@ class FirstOptimizerStepCause(CauseModel):
         self._danger: _Danger | None = None
         self._call_is_over = False
         self._estimate_is_over = False
+        self._before_forward_bytes: int | None = None
 
     def take_phase(self, sample: PhaseSample, view: View) -> None:
         """Take a phase; only an optimizer phase that will make memory matters."""
         environment, prior = view.environment, view.prior
-        if sample.phase is not Phase.OPTIMIZER or sample.memory is None:
+        if sample.memory is None:
             return
+        if sample.phase is not Phase.OPTIMIZER or sample.ended:
+            if sample.phase is Phase.FORWARD and not sample.ended and self._before_forward_bytes is None:
+                self._before_forward_bytes = sample.memory.live_bytes
+            return
+        is_first = not self._estimate_is_over and not view.evidence.steps_seen and sample.step <= 1
         demand = sample.known_demand_bytes
         if demand is None and prior is not None and not self._estimate_is_over:
             demand = prior.optimizer_demand_bytes
         self._estimate_is_over = True
-        if demand:
+        if demand is None and prior is None and is_first:
+            self._danger = _guess(sample.step, sample.memory, self._before_forward_bytes, environment)
+            self._call_is_over = False
+        elif demand:
             kept = prior.categories.get(Category.OPTIMIZER_STATE) if prior is not None else None
             self._danger = _look(sample.step, sample.memory, demand, kept, environment)
             self._call_is_over = False
@@ -115,6 +129,25 @@ def _look(step: int, memory: MemoryStats, demand: int, kept: int | None, environ
     )
 
 
+def _guess(step: int, memory: MemoryStats, before_forward: int | None, environment: Environment) -> _Danger:
+    """Nobody knows the optimizer: each kind by how common it is."""
+    demand = usual_demand(memory.live_bytes, before_forward_bytes=before_forward)
+    usual = _look(step, memory, demand, None, environment)
+    in_call = after = 0.0
+    for guess in guess_optimizer(memory.live_bytes, before_forward_bytes=before_forward):
+        if guess.demand_bytes:
+            found = _look(step, memory, guess.demand_bytes, guess.kept_bytes, environment)
+            in_call += guess.share * found.in_call
+            after += guess.share * found.after
+    return replace(
+        usual,
+        in_call=min(in_call, 1.0),
+        after=min(after, 1.0),
+        evidence={**usual.evidence, "demand_assumed": 1.0},
+        assumed=True,
+    )
+
+
 def _probability_positive(low: float, high: float) -> float:
     """P(X > 0) for X uniform between ``low`` and ``high``."""
     return min(1.0, max(0.0, high / (high - low)))
@@ -124,6 +157,8 @@ def _to_outlook(danger: _Danger, *, call_is_over: bool) -> Outlook | None:
     now = danger.after if call_is_over else danger.in_call
     later = max(now, danger.after)
     severity = _severity(now, later)
+    if danger.assumed and severity is AlertSeverity.IMMINENT:
+        severity = AlertSeverity.LIKELY
     if severity is None and call_is_over:
         return None
     return Outlook(

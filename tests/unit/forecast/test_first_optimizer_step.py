@@ -159,3 +159,48 @@ def test_estimate_with_its_peak_elsewhere_or_with_room_is_no_watch() -> None:
     assert forecaster(estimate(peak_phase=Phase.BACKWARD)).forecast().cause is None
     roomy = estimate(phases={Phase.OPTIMIZER: 3 * GIB}, fits_probability=1.0)
     assert forecaster(roomy).forecast().severity is None
+
+
+# An optimizer that nobody has named: after the first backward 2 GiB are live, so up to 1 GiB of parameters. Adam would
+# ask for 3 GiB in its call and keep 2, AMSGrad for 4; the room beside what is live is 3.5 GiB.
+
+
+def test_an_unknown_optimizer_is_taken_for_adam() -> None:
+    update = forecaster().update_phase(before_optimizer(None, live=2400 * MIB, peak=2400 * MIB, reserved=2400 * MIB))
+    (alert,) = update.changes.raised  # 3 x 1200 MiB do not fit into 5632 - 2400 MiB
+    assert (alert.cause, alert.severity) == (Cause.FIRST_OPTIMIZER_STEP, AlertSeverity.LIKELY)
+    assert alert.evidence["demand_assumed"] == 1.0
+    assert alert.evidence["demand_bytes"] == 3 * 1200 * MIB
+    assert 0.3 <= update.forecast.p_oom[1] <= 0.9  # it may be SGD
+
+
+def test_what_only_the_largest_optimizers_would_ask_for_is_a_watch() -> None:
+    update = forecaster().update_phase(before_optimizer(None, live=1900 * MIB, peak=1900 * MIB, reserved=4 * GIB))
+    assert update.changes.raised == ()  # 4 x 950 MiB do not fit into 5632 - 1900 MiB, 3 x 950 do
+    assert update.forecast.severity in (None, AlertSeverity.WATCH)
+    assert update.forecast.p_oom[1] > 0.0
+
+
+def test_an_unknown_optimizer_with_room_for_any_is_nothing() -> None:
+    update = forecaster().update_phase(before_optimizer(None, live=GIB, peak=GIB, reserved=GIB))
+    assert update.forecast.severity is None
+    assert update.forecast.p_oom[1] == 0.0
+
+
+def test_frozen_parameters_need_no_state() -> None:
+    """2.3 GiB before the first forward pass and 100 MiB more after backward: adapters, not the model, are trained."""
+    subject = forecaster()
+    subject.update_phase(before_optimizer(None, live=2300 * MIB, phase=Phase.FORWARD))
+    update = subject.update_phase(before_optimizer(None, live=2400 * MIB, peak=3 * GIB, reserved=3 * GIB))
+    assert update.changes.raised == ()
+    assert update.forecast.p_oom[1] == 0.0
+    assert update.forecast.evidence.get("demand_bytes", 300 * MIB) == 300 * MIB
+
+
+def test_a_run_that_is_joined_later_has_its_state_already() -> None:
+    late = before_optimizer(None, live=2400 * MIB, peak=2400 * MIB, reserved=2400 * MIB, number=700)
+    assert forecaster().update_phase(late).changes.raised == ()
+    subject = forecaster()
+    subject.update_step(step(1, memory(2 * GIB)))
+    again = before_optimizer(None, live=2400 * MIB, peak=2400 * MIB, reserved=2400 * MIB, number=1)
+    assert subject.update_phase(again).changes.raised == ()
