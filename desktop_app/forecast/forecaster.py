@@ -10,6 +10,7 @@ from typing import Any, Final
 from desktop_app.core.forecasts import Alert, Cause, Estimate, Forecast
 from desktop_app.core.steps import BatchShape, PhaseSample, StepSample, Surroundings
 from desktop_app.forecast.attribution import attribute
+from desktop_app.forecast.batch_shape import BatchShapeCause
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.corrected_prior import PriorFit
 from desktop_app.forecast.environment import Environment
@@ -24,6 +25,7 @@ from desktop_app.forecast.policy import Changes, Policy, in_seconds
 CAUSES: Final[tuple[Callable[[], CauseModel], ...]] = (
     FirstOptimizerStepCause,
     LeakCause,
+    BatchShapeCause,
 )
 
 
