@@ -56,7 +56,7 @@ class TraceFile:
         self.name = "standard input" if path == STANDARD_INPUT else str(path)
         self._lines = 0
         with self._told():
-            self._stream = _open_text(path)
+            self._binary, self._stream = _open_text(path)
         try:
             self._header = self._read_header()
         except BaseException:
@@ -88,9 +88,11 @@ class TraceFile:
                 yield self._row(cells, header)
 
     def close(self) -> None:
-        if self._stream.buffer is not sys.stdin.buffer:
-            with contextlib.suppress(OSError, zlib.error, EOFError):
-                self._stream.close()
+        """Let go of the file; standard input stays open."""
+        with contextlib.suppress(OSError, ValueError, zlib.error, EOFError):
+            self._stream.detach()
+        if self._binary is not None:
+            self._binary.close()
 
     def __enter__(self) -> Self:
         return self
@@ -193,24 +195,25 @@ def _known_name(name: str) -> str | None:
 _NAMES: Final = frozenset(TRACE_COLUMNS)
 
 
-def _open_text(path: Path) -> io.TextIOWrapper:
-    binary: Any
+def _open_text(path: Path) -> tuple[IO[bytes] | None, io.TextIOWrapper]:
+    """The file to close, and its text."""
+    file: Any = None
     if path == STANDARD_INPUT:
         if sys.stdin is None:
             raise ConfigError("forecast.unreadable", "There is no standard input.")
-        binary = sys.stdin.buffer
+        binary: Any = sys.stdin.buffer
     else:
-        binary = path.open("rb")
+        binary = file = path.open("rb")
     try:
         if _peek(binary).startswith(_GZIP):
             binary = io.BufferedReader(gzip.GzipFile(fileobj=binary))
         start = _peek(binary)
     except BaseException:
-        if path != STANDARD_INPUT:
-            binary.close()
+        if file is not None:
+            file.close()
         raise
     encoding = "utf-16" if start.startswith(_UTF16) else "utf-8-sig"
-    return io.TextIOWrapper(binary, encoding=encoding, newline="")
+    return file, io.TextIOWrapper(binary, encoding=encoding, newline="")
 
 
 def _peek(binary: Any) -> bytes:
