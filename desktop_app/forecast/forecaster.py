@@ -229,6 +229,7 @@ class Forecaster:
 
 def _with_cause(calm: Forecast, outlook: Outlook, total_p: float, pace_s: float | None) -> Forecast:
     to_go = outlook.to_go
+    pace_s = pace_s if outlook.pace_s is None else outlook.pace_s
     return replace(
         calm,
         cause=outlook.cause,

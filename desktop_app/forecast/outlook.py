@@ -66,6 +66,7 @@ class Outlook:
     evidence: Mapping[str, float] = field(default_factory=dict)
     peak_low_bytes: float | None = None
     peak_high_bytes: float | None = None
+    pace_s: float | None = None  # seconds per step of ``to_go``, where those are no steps of the training
 
 
 def probability_within(outlook: Outlook, steps: float) -> float:

@@ -143,6 +143,7 @@ def _to_alert(
     alert_id: int, outlook: Outlook, severity: AlertSeverity, t_s: float, step: int, pace_s: float | None
 ) -> Alert:
     to_go = outlook.to_go
+    pace_s = pace_s if outlook.pace_s is None else outlook.pace_s
     return Alert(
         alert_id=alert_id,
         t_s=t_s,
