@@ -114,9 +114,10 @@ class PhaseSample:
     """The trainer is about to enter ``phase`` of ``step``, or is in the midst of it.
 
     ``known_demand_bytes``: what that phase will certainly allocate and keep, where the trainer can tell (optimizer
-    state not made yet, a copy of the state for saving), plus its temporaries. ``batch``: the micro-batch that comes
-    next (``FORWARD``, ``VALIDATION``). ``done`` of ``count`` parts of the phase (validation batches) are over: 0 before
-    the first. ``ended``: the phase is over, ``memory`` is read right after it.
+    state not made yet, a copy of the state for saving), plus its temporaries; ``known_host_bytes`` the same of the
+    computer's RAM. ``batch``: the micro-batch that comes next (``FORWARD``, ``VALIDATION``). ``done`` of ``count`` parts
+    of the phase (validation batches, micro-steps) are over: 0 before the first. ``ended``: the phase is over, ``memory``
+    is read right after it.
     """
 
     t_s: float
@@ -128,6 +129,7 @@ class PhaseSample:
     done: int = 0
     count: int | None = None
     ended: bool = False
+    known_host_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
