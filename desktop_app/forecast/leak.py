@@ -31,8 +31,8 @@ HORIZON_S: Final = 24 * 3600.0  # when the length of the run is unknown: further
 _HORIZON_STEPS: Final = 1e6  # when the pace is unknown too
 _BELIEF_UNPROVEN: Final = 0.25  # share of early growth that goes on: warm-up and caches look the same at first
 _BELIEF_PROVEN: Final = 0.8  # prior, until the corpus of the forecast's score says better
-_EPOCH_MARGIN: Final = 1.1  # a ramp that would be full this much after the epoch's end is still a warning
-_EPOCH_MARGIN_STEPS: Final = 20
+_EPOCH_MARGIN: Final = 1.02  # a ramp that would be full this much after the epoch's end is still a warning
+_EPOCH_MARGIN_STEPS: Final = 5
 _FALL_SLACK_STEPS: Final = 3  # an epoch's meters may live on for a moment after its end
 _MIN_RISERS: Final = 3
 _MIN_TIED_RISERS: Final = 2  # of those that come with an event
@@ -135,6 +135,8 @@ def _judge(trend: Trend, demand: Demand, room_bytes: float, evidence: Evidence, 
     in_first_ramp = environment.same_epoch(trend.first_step, evidence.step - _FALL_SLACK_STEPS)
     if trend.shape is Shape.LINE and epoch_left is not None and in_first_ramp:
         horizon = min(horizon, _EPOCH_MARGIN * epoch_left + _EPOCH_MARGIN_STEPS)
+    if trend.falls_back_in is not None:
+        horizon = min(horizon, _EPOCH_MARGIN * trend.falls_back_in)
     proven = _enough_evidence(trend, found.to_go, environment) or _driver_refused(found.to_go, evidence)
     return _Verdict(trend, demand, found, horizon, proven)
 

@@ -12,6 +12,8 @@ _KEPT: Final = 64
 _MIN_STEPS: Final = 8  # a rise shorter than this is noise to every fit anyway
 _DROP_MIN_BYTES: Final = MIB
 _OUTSTANDING: Final = 8.0  # a fall or a riser is this many times the ordinary change of a step
+_ALIKE: Final = 0.35  # lengths of ramps may differ from their median by this share
+_NEWEST: Final = 5
 _RESET_SHARE: Final = 0.5  # of the rise: a larger drop ends the ramp, a smaller one only shifts it
 
 
@@ -75,6 +77,15 @@ class RampWatch:
     def longest_steps(self) -> int:
         """Steps of the longest rise that has fallen back so far."""
         return max((ramp.last_step - ramp.first_step for ramp in self.ramps), default=0)
+
+    @property
+    def regular_steps(self) -> float | None:
+        """Steps from one fall to the next where the newest ramps are alike in length: an epoch, for instance."""
+        lengths = [ramp.last_step - ramp.first_step + 1 for ramp in list(self.ramps)[-_NEWEST:]]
+        if not lengths:
+            return None
+        usual = float(sorted(lengths)[len(lengths) // 2])
+        return usual if max(abs(length - usual) for length in lengths) <= _ALIKE * usual else None
 
     def fell(self, step: int, trough: float, change: Change) -> bool:
         """Take the next trough; true when a rise ended before it, so that what grows from here on is new."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -21,6 +21,7 @@ _KNOWN_RISE: Final = 1.2  # a rise up to this multiple of what has fallen back b
 _KNOWN_LENGTH: Final = 1.5
 _PATTERN_RAMPS: Final = 2
 _MIN_BOTTOMS: Final = 5  # bottoms of ramps before their own growth is judged: five in a row rise by chance 1 in 120
+_PROJECTED_STEPS: Final = 30  # of a rise before its slope is drawn out to where it should fall back
 _ASKING_SHARE: Final = 0.5  # of the troughs' growth lately: more, and nothing idle is left that it could use
 _ASKING_POINTS: Final = 8
 
@@ -56,6 +57,7 @@ class Trend:
     reserved_bytes: float
     reserved_slope: float = 0.0
     stairs: Stairs | None = None
+    falls_back_in: float | None = None  # steps until it has always fallen back so far
 
 
 class TroughTrend:
@@ -91,7 +93,9 @@ class TroughTrend:
 
     def trend(self, interest: Interest) -> Trend | None:
         """The growth that is worth a forecast, or ``None``."""
-        line = None if self._will_fall_back(interest) else self._line(interest)
+        line = self._line(interest)
+        if line is not None and self._will_fall_back(interest):
+            line = self._before_it_falls(line, interest)
         stairs = self._clearest_stairs()
         if stairs is not None and stairs.slope >= max(interest.slope_floor, 0.5 * line.slope if line else 0.0):
             return self._stair_trend(stairs)
@@ -139,6 +143,16 @@ class TroughTrend:
         rise = self._trough - self._ramps.bottom_bytes
         fits = usual - rise <= interest.room_bytes
         return fits and rise <= _KNOWN_RISE * usual
+
+    def _before_it_falls(self, line: Trend, interest: Interest) -> Trend | None:
+        """A rise that will fall back, but not before there is no room any more: steeper than the ones before it."""
+        period, first = self._ramps.regular_steps, self._ramps.first_step
+        if period is None or first is None:
+            return None
+        left = period - (self._step - first)
+        if self._step - first < _PROJECTED_STEPS or left <= 0 or line.slope * left <= interest.room_bytes:
+            return None
+        return replace(line, falls_back_in=left)
 
     def _rising_bottoms(self, interest: Interest) -> Trend | None:
         ramps = self._ramps.ramps
