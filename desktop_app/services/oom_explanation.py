@@ -6,7 +6,7 @@ For windows and the command line; both make their own words of the codes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -19,6 +19,12 @@ __all__ = ["Backend", "Explanation", "Full", "Note", "OomAction", "OomCause", "W
 _OVERLAP: Final = 1 << 14  # characters: more than any message has
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _FRAMES: Final = re.compile(r"[│┃║╎╏]")  # boxes that rich and tqdm draw around a message
+_BLOCK: Final = 1 << 19  # characters looked at together; with the overlap less than ``read_oom`` takes
+# One of these is in every message that is known: what has none need not be looked at closely.
+_SIGNS: Final = (
+    "memory", "would exceed", "alloc_failed", "not_initialized", "memoryallocation", "bad_alloc", "dataloader worker",
+    "shm", "oom-kill", "oom_kill", "second time",
+)  # fmt: skip
 _LAST: Final = 200  # characters of the message that are shown
 
 
@@ -71,17 +77,26 @@ def explain_parts(parts: Iterable[str]) -> Explanation | None:
     best: OomReading | None = None
     graph_is_kept = workers = False
     before = ""
-    for part in parts:
+    for part in _blocks(parts):
         text = _plain(before + part)
+        before = text[-_OVERLAP:]
+        lowered = text.lower()
+        if not any(sign in lowered for sign in _SIGNS):
+            continue
         reading = read_oom(text)
         if reading is not None and not (_says_little(reading) and best is not None and not _says_little(best)):
             best = reading
         graph_is_kept = graph_is_kept or "retain_graph=True" in text
         workers = workers or "DataLoader worker" in text
-        before = text[-_OVERLAP:]
     if best is None:
         return None
     return _explanation(best, judge_oom(best), graph_is_kept=graph_is_kept, workers=workers)
+
+
+def _blocks(parts: Iterable[str]) -> Iterator[str]:
+    for part in parts:
+        for at in range(0, len(part), _BLOCK):
+            yield part[at : at + _BLOCK]
 
 
 def _says_little(reading: OomReading) -> bool:
