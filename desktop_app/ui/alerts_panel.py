@@ -1,71 +1,49 @@
-"""All alerts of the run, newest first: cause, when, evidence, what to do, and whether it is over."""
+"""All alerts of the run: the open ones, worst first, and those that are over behind a fold."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from desktop_app.core.forecasts import Alert, AlertSeverity
 from desktop_app.services.facade import Workspace
-from desktop_app.ui import icons
-from desktop_app.ui.icons import IconName
+from desktop_app.ui.alert_card import AlertCard
 from desktop_app.ui.labels import Label, clear_layout
 from desktop_app.ui.texts import alerts as texts
-from desktop_app.ui.texts import numbers, outlooks, verdicts
 from desktop_app.ui.theme import FontRole, Theme
 
-_ICON_SIZE = 16
+_RANK = {severity: rank for rank, severity in enumerate(AlertSeverity)}
 
 
-class AlertCard(QFrame):
-    """One alert. Its texts are made once: a raise in severity makes a new card."""
-
-    def __init__(self, alert: Alert, workspace: Workspace, theme: Theme) -> None:
-        super().__init__()
-        self.setObjectName("alertCard")
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        outlook = outlooks.outlook_of(alert)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(12, 10, 12, 12)
-        layout.setSpacing(6)
-        layout.addLayout(self._head(alert, workspace, theme))
-        when = texts.when(alert, workspace.clock.wall_s(alert.t_s))
-        layout.addWidget(Label(when, font=FontRole.LABEL, role="muted"))
-        sentence = outlooks.sentence(outlook)
-        layout.addWidget(Label(sentence, wrap=True))
-        for text in (outlooks.evidence(outlook), outlooks.advice(alert.cause)):
-            label = Label(text, font=FontRole.LABEL, role="muted", wrap=True)
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            layout.addWidget(label)
-        self.setAccessibleName(numbers.sentences(verdicts.with_stop(outlooks.cause_name(alert.cause)), sentence))
-
-    @staticmethod
-    def _head(alert: Alert, workspace: Workspace, theme: Theme) -> QHBoxLayout:
-        open_and_loud = alert.cleared_t_s is None and alert.severity is not AlertSeverity.WATCH
-        mark = QLabel()
-        name = IconName.ERROR if open_and_loud else IconName.INFO
-        tint = theme.danger if open_and_loud else theme.muted
-        mark.setPixmap(icons.pixmap(name, theme, _ICON_SIZE, ratio=mark.devicePixelRatioF(), color=tint))
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(mark, alignment=Qt.AlignmentFlag.AlignTop)
-        row.addWidget(Label(outlooks.cause_name(alert.cause), font=FontRole.TITLE, wrap=True), stretch=1)
-        state = texts.state(alert, ignored=alert.alert_id in workspace.ignored_alerts.get())
-        role = "danger" if open_and_loud else "muted" if alert.cleared_t_s is None else "ok"
-        row.addWidget(Label(state, font=FontRole.LABEL, role=role), alignment=Qt.AlignmentFlag.AlignTop)
-        return row
+def ordered(alerts: tuple[Alert, ...]) -> tuple[list[Alert], list[Alert]]:
+    """Open ones, the most severe and then the newest first; and those that are over, newest first."""
+    newest = sorted(alerts, key=lambda alert: -alert.t_s)
+    open_ones = [alert for alert in newest if alert.cleared_t_s is None]
+    return sorted(open_ones, key=lambda alert: -_RANK[alert.severity]), [
+        alert for alert in newest if alert.cleared_t_s is not None
+    ]
 
 
 class AlertsPanel(QScrollArea):
-    """The list of ``AlertCard``s, or a line that says that there are none."""
+    """The list of ``AlertCard``s, or a line that says that there are none. ``command_chosen`` carries a command."""
+
+    command_chosen = Signal(str)
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._theme = theme
         self._shown: object = None
+        self._open: dict[int, AlertCard] = {}
         self._empty = Label(font=FontRole.LABEL, role="muted", wrap=True)
         self._cards = QVBoxLayout()
+        self._fold = QPushButton()
+        self._over = QWidget()
+        self._over_cards = QVBoxLayout(self._over)
+        self._build()
+        self.retranslate()
+
+    def _build(self) -> None:
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -73,30 +51,64 @@ class AlertsPanel(QScrollArea):
         content.setObjectName("panelContent")
         layout = QVBoxLayout(content)
         layout.setContentsMargins(16, 12, 16, 16)
+        layout.setSpacing(8)
         self._cards.setSpacing(8)
+        self._over_cards.setSpacing(8)
+        self._over_cards.setContentsMargins(0, 0, 0, 0)
+        self._fold.setCheckable(True)
+        self._fold.setObjectName("fold")
+        self._fold.setProperty("kind", "quiet")
+        self._fold.toggled.connect(lambda _checked: self._show_over())
         layout.addWidget(self._empty)
         layout.addLayout(self._cards)
+        layout.addWidget(self._fold, alignment=Qt.AlignmentFlag.AlignLeft)
+        layout.addWidget(self._over)
         layout.addStretch()
         self.setWidget(content)
-        self.retranslate()
 
     def refresh(self) -> None:
         wanted = (self._workspace.alerts.get(), self._workspace.ignored_alerts.get())
         if wanted == self._shown:
+            for card in self._open.values():
+                card.refresh()
             return
         self._shown = wanted
+        unfolded = {key for key, card in self._open.items() if card.unfolded}
+        open_ones, over = ordered(wanted[0])
         clear_layout(self._cards)
-        for alert in reversed(wanted[0]):
-            self._cards.addWidget(AlertCard(alert, self._workspace, self._theme))
-        self._empty.setVisible(not wanted[0])
+        clear_layout(self._over_cards)
+        self._open = {alert.alert_id: self._card(alert, unfolded=alert.alert_id in unfolded) for alert in open_ones}
+        for card in self._open.values():
+            self._cards.addWidget(card)
+        for alert in over:
+            self._over_cards.addWidget(self._card(alert))
+        self._empty.setText(self._none_open() if over else self._none())
+        self._empty.setVisible(not open_ones)
+        self._fold.setVisible(bool(over))
+        self._show_over()
+
+    def _card(self, alert: Alert, *, unfolded: bool = False) -> AlertCard:
+        card = AlertCard(alert, self._workspace, self._theme, unfolded=unfolded)
+        card.command_chosen.connect(self.command_chosen)
+        return card
+
+    def _show_over(self) -> None:
+        unfolded = self._fold.isChecked()
+        words = texts.cleared(self._over_cards.count())
+        self._fold.setText(f"{'▾' if unfolded else '▸'}  {words}")
+        self._fold.setAccessibleName(words)
+        self._over.setVisible(unfolded and self._over_cards.count() > 0)
+
+    def _none(self) -> str:
+        return self.tr(
+            "No alert in this run. When memory is going to run out, the reason, the time and what to do "
+            "stand here, minutes before it happens."
+        )
+
+    def _none_open(self) -> str:
+        return self.tr("Nothing is wrong now.")
 
     def retranslate(self) -> None:
-        self._empty.setText(
-            self.tr(
-                "No alert in this run. When memory is going to run out, the reason, the time and what to do "
-                "stand here, minutes before it happens."
-            )
-        )
         self._shown = None
         self.refresh()
 

@@ -35,7 +35,9 @@ class When(StrEnum):
     ALERTED = "alerted"  # there has been an alert in this run
     RECORDABLE = "recordable"  # the run can write down a step, and is not doing so
     OTHER_BATCH = "other_batch"  # the estimate names a largest batch that is not the form's
-    OUT_OF_MEMORY = "out_of_memory"
+    OUT_OF_MEMORY = "out_of_memory"  # the run ended so, or was rescued from it
+    SHRINKABLE = "shrinkable"  # a run lives whose micro-batch has more than one sample
+    ACCOMPANIED = "accompanied"  # another process is on the card
     OFFERED = "offered"  # an interrupted run can be resumed
     MANY_CARDS = "many_cards"  # and no run is bound to one of them
 
@@ -69,6 +71,9 @@ class Situation:
     alerting: bool = False
     alerted: bool = False
     other_batch: bool = False
+    shrinkable: bool = False
+    rescued: bool = False
+    accompanied: bool = False
     recordable: bool = False
     offered: bool = False
     cards: int = 0
@@ -88,7 +93,9 @@ def can_choose(when: When, situation: Situation) -> bool:
         When.ALERTED: situation.alerted,
         When.RECORDABLE: situation.recordable,
         When.OTHER_BATCH: situation.other_batch and not run.active,
-        When.OUT_OF_MEMORY: run is RunState.OUT_OF_MEMORY,
+        When.OUT_OF_MEMORY: run is RunState.OUT_OF_MEMORY or situation.rescued,
+        When.SHRINKABLE: situation.shrinkable,
+        When.ACCOMPANIED: situation.accompanied,
         When.OFFERED: situation.offered and not run.active,
         When.MANY_CARDS: situation.cards > 1 and not run.active,
     }
@@ -103,6 +110,22 @@ COMMANDS: Final = (
         QT_TRANSLATE_NOOP("Commands", "Open memory snapshot…"),
         Menu.FILE,
         "Ctrl+Shift+O",
+        section=1,
+    ),
+    Command(
+        "file.explain",
+        QT_TRANSLATE_NOOP("Commands", "Explain an error…"),
+        Menu.FILE,
+        "Ctrl+E",
+        IconName.HELP,
+        section=1,
+    ),
+    Command(
+        "file.demos",
+        QT_TRANSLATE_NOOP("Commands", "Demonstrations…"),
+        Menu.FILE,
+        "Ctrl+Shift+D",
+        IconName.PRESENT,
         section=1,
     ),
     Command("file.save_picture", QT_TRANSLATE_NOOP("Commands", "Save picture of the window…"), Menu.FILE, section=1),
@@ -141,6 +164,14 @@ COMMANDS: Final = (
         section=2,
     ),
     Command(
+        "run.shrink_batch",
+        QT_TRANSLATE_NOOP("Commands", "Shrink the micro-batch"),
+        Menu.RUN,
+        "Ctrl+Shift+L",
+        when=When.SHRINKABLE,
+        section=2,
+    ),
+    Command(
         "run.record_step",
         QT_TRANSLATE_NOOP("Commands", "Draw the next step of the run"),
         Menu.RUN,
@@ -153,6 +184,13 @@ COMMANDS: Final = (
     ),
     Command(
         "run.ignore", QT_TRANSLATE_NOOP("Commands", "Ignore this warning"), Menu.RUN, when=When.ALERTING, section=3
+    ),
+    Command(
+        "run.copy_allocator_setting",
+        QT_TRANSLATE_NOOP("Commands", "Copy the setting"),
+        Menu.RUN,
+        when=When.ALERTED,
+        section=3,
     ),
     Command(
         "run.post_mortem",
@@ -184,6 +222,13 @@ COMMANDS: Final = (
     Command("view.gpu", QT_TRANSLATE_NOOP("Commands", "GPU"), Menu.VIEW, "Ctrl+2", section=1),
     Command("view.alerts", QT_TRANSLATE_NOOP("Commands", "Alerts"), Menu.VIEW, "Ctrl+3", section=1),
     Command("view.processes", QT_TRANSLATE_NOOP("Commands", "Processes"), Menu.VIEW, "Ctrl+4", section=1),
+    Command(
+        "view.neighbour",
+        QT_TRANSLATE_NOOP("Commands", "Show the other process"),
+        Menu.VIEW,
+        when=When.ACCOMPANIED,
+        section=1,
+    ),
     Command(
         "view.side_panel", QT_TRANSLATE_NOOP("Commands", "Side panel"), Menu.VIEW, "Ctrl+B", section=1, checkable=True
     ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from PySide6.QtGui import QGuiApplication
+
 from desktop_app.services.facade import Workspace
 from desktop_app.ui import i18n
 from desktop_app.ui.actions import Handlers
@@ -12,6 +14,7 @@ from desktop_app.ui.charts.time_axis import ALL
 from desktop_app.ui.headline import open_alert
 from desktop_app.ui.parts import Part
 from desktop_app.ui.side_panel import Tab
+from desktop_app.ui.texts.advice import ALLOCATOR_SETTING
 from desktop_app.ui.theme import ThemeMode
 
 if TYPE_CHECKING:
@@ -44,9 +47,11 @@ class RunHandlers:
             "run.save": workspace.save_checkpoint,
             "run.save_and_pause": self.save_and_pause,
             "run.use_largest_batch": self.use_largest_batch,
+            "run.shrink_batch": lambda: workspace.shrink_batch(),
             "run.record_step": lambda: self._window.centre.record_step(),
             "run.why": lambda: self._window.open_tab(Tab.ALERTS),
             "run.ignore": self.ignore,
+            "run.copy_allocator_setting": lambda: QGuiApplication.clipboard().setText(ALLOCATOR_SETTING),
             "run.post_mortem": lambda: self._window.open_tab(Tab.POST_MORTEM),
             "run.take_up": workspace.accept_resume_offer,
             "run.leave": workspace.dismiss_resume_offer,
@@ -80,14 +85,17 @@ def window_handlers(window: MainWindow, workspace: Workspace) -> Handlers:
         "file.open_snapshot": lambda: window.files.open_snapshot(window.centre.open_snapshot),
         "file.save_picture": lambda: window.files.save_picture(),
         "file.open_sessions": lambda: window.files.open_sessions(),
-        "file.settings": window.show_settings,
+        "file.explain": lambda: window.dialogs.explain(),
+        "file.demos": window.dialogs.show_demos,
+        "file.settings": window.dialogs.show_settings,
         "file.quit": window.close,
-        "view.palette": window.open_palette,
+        "view.palette": window.dialogs.open_palette,
         "view.menu": lambda: window.header.open_menu(),
         "view.run": lambda: window.open_tab(Tab.RUN),
         "view.gpu": lambda: window.open_tab(Tab.GPU),
         "view.alerts": lambda: window.open_tab(Tab.ALERTS),
         "view.processes": lambda: window.open_tab(Tab.PROCESSES),
+        "view.neighbour": window.show_neighbour,
         "view.side_panel": window.toggle_side_panel,
         "view.curves": window.centre.show_curves,
         "view.memory": lambda: window.centre.show_memory(Part.STEP),
@@ -96,7 +104,7 @@ def window_handlers(window: MainWindow, workspace: Workspace) -> Handlers:
         "view.next_card": window.next_card,
         "view.live": lambda: window.charts.go_live(),
         "view.presentation": window.toggle_presentation,
-        "help.about": window.show_about,
+        "help.about": window.dialogs.show_about,
     }
     table |= {name: partial(window.charts.set_span_s, span_s) for name, span_s in _SPANS_S.items()}
     table |= {f"view.theme_{mode.value}": partial(window.set_theme_mode, mode) for mode in ThemeMode}

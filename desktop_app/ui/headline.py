@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from desktop_app.core.forecasts import Alert, AlertSeverity, Estimate, Forecast, Verdict
 from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.core.telemetry import Reason
 from desktop_app.services.facade import EstimateState
 from desktop_app.ui.answers import answer_of
+from desktop_app.ui.recommendations import recommended_command
 from desktop_app.ui.tank_reader import lost_reason, selected_card
-from desktop_app.ui.texts import errors, numbers, outlooks, verdicts
+from desktop_app.ui.texts import errors, evidence, numbers, outlooks, verdicts
 
 if TYPE_CHECKING:
     from desktop_app.services.facade import Workspace
+
+_RESCUE_NEWS_S: Final = 120.0  # as long as somebody who was away for a moment may take to look
 
 
 class Band(StrEnum):
@@ -36,6 +39,10 @@ class HeadlineAction(StrEnum):
     RESUME = "run.resume"
     USE_LARGEST_BATCH = "run.use_largest_batch"
     POST_MORTEM = "run.post_mortem"
+    SHRINK = "run.shrink_batch"
+    RECORD_STEP = "run.record_step"
+    COPY_SETTING = "run.copy_allocator_setting"
+    SHOW_NEIGHBOUR = "view.neighbour"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,9 @@ def current_headline(workspace: Workspace) -> Headline:
         return lost
     if alert is not None:
         return alert
+    rescued = _rescued(workspace, status)
+    if rescued is not None:
+        return rescued
     if status.state.active:
         return _active(workspace, status)
     return _idle(workspace)
@@ -117,8 +127,8 @@ def _alerting(workspace: Workspace, status: RunStatus) -> Headline | None:
     headline = Headline(
         band=Band.WARN if alert.severity is AlertSeverity.WATCH else Band.DANGER,
         sentence=outlooks.sentence(outlook),
-        evidence=outlooks.evidence(outlook),
-        action=_recommended(alert, status),
+        evidence=evidence.line(outlook),
+        action=_recommended(alert, workspace),
         alert_id=alert.alert_id,
         explained=True,
     )
@@ -133,12 +143,26 @@ def _alerting(workspace: Workspace, status: RunStatus) -> Headline | None:
     return headline
 
 
-def _recommended(alert: Alert, status: RunStatus) -> HeadlineAction:
-    if alert.severity is AlertSeverity.WATCH:
-        return HeadlineAction.NONE
-    if status.state in (RunState.PAUSED, RunState.PAUSING):
-        return HeadlineAction.RESUME if status.state is RunState.PAUSED else HeadlineAction.NONE
-    return HeadlineAction.SAVE_AND_PAUSE if alert.action == "save_and_pause" else HeadlineAction.PAUSE
+def _recommended(alert: Alert, workspace: Workspace) -> HeadlineAction:
+    state = workspace.run.get().state
+    if state is RunState.PAUSED:
+        return HeadlineAction.RESUME
+    return HeadlineAction(recommended_command(alert, workspace))
+
+
+def _rescued(workspace: Workspace, status: RunStatus) -> Headline | None:
+    """An out-of-memory error that the run has survived, while it is news."""
+    if status.state is not RunState.RUNNING or not status.rescues:
+        return None
+    report = status.rescues[-1]
+    if workspace.clock.now_s() - report.t_s > _RESCUE_NEWS_S:
+        return None
+    return Headline(
+        Band.WARN,
+        verdicts.rescued(report, status),
+        verdicts.rescued_help(report),
+        action=HeadlineAction.POST_MORTEM,
+    )
 
 
 def _lost_card(workspace: Workspace) -> Headline | None:

@@ -105,7 +105,7 @@ class LeverButton(QPushButton):
 
 
 class CodeLine(QFrame):
-    """What to write, and a button that copies it."""
+    """What to write, and a button that copies it; ``advice`` over it unless it is empty."""
 
     def __init__(self, advice: str, line: str, copy: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -116,15 +116,17 @@ class CodeLine(QFrame):
         code = Label(_breakable(line), font=FontRole.LABEL, wrap=True)
         code.setObjectName("code")
         code.setAccessibleName(line)
+        words = Label(advice, font=FontRole.LABEL, role="muted", wrap=True) if advice else code
         head = QHBoxLayout()
         head.setContentsMargins(0, 0, 0, 0)
-        head.addWidget(Label(advice, font=FontRole.LABEL, role="muted", wrap=True), stretch=1)
+        head.addWidget(words, stretch=1)
         head.addWidget(self.copied, alignment=Qt.AlignmentFlag.AlignTop)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(_SIDE, 6, _SIDE, 8)
         layout.setSpacing(4)
         layout.addLayout(head)
-        layout.addWidget(code)
+        if words is not code:
+            layout.addWidget(code)
         self.copied.clicked.connect(lambda: QGuiApplication.clipboard().setText(line))
 
 

@@ -12,22 +12,23 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QVBoxLayou
 
 from desktop_app.services.facade import EstimateState, Workspace
 from desktop_app.ui import side_panel
-from desktop_app.ui.about_dialog import AboutDialog
 from desktop_app.ui.actions import Actions
+from desktop_app.ui.announcer import Announcer
 from desktop_app.ui.appearance import PRESENTATION_SCALE, Appearance
 from desktop_app.ui.banner import VerdictBanner
 from desktop_app.ui.centre import Centre
 from desktop_app.ui.closing import Closing, Stage
+from desktop_app.ui.dialogs import Dialogs
+from desktop_app.ui.drops import Drops
 from desktop_app.ui.files import Files
 from desktop_app.ui.handlers import window_handlers
 from desktop_app.ui.header import Header
 from desktop_app.ui.headline import current_headline
 from desktop_app.ui.labels import Label
 from desktop_app.ui.notices import NoticeBars
-from desktop_app.ui.palette import CommandPalette
 from desktop_app.ui.pulse import Pulse
 from desktop_app.ui.qt_settings import Settings
-from desktop_app.ui.settings_dialog import SettingsDialog
+from desktop_app.ui.recommendations import largest_neighbour
 from desktop_app.ui.side_panel import SidePanel, Tab
 from desktop_app.ui.situation import current_situation, news
 from desktop_app.ui.status_bar import StatusBar
@@ -76,6 +77,7 @@ class MainWindow(QMainWindow):
         self.appearance = Appearance(app, self, mode=theme, language=language)
         self.centre = Centre(workspace, self.appearance.theme)
         self.charts = self.centre.charts
+        self.dialogs = Dialogs(self, workspace)
         self.actions_ = Actions(self, window_handlers(self, workspace))
         self._make_parts()
         self._arrange()
@@ -111,6 +113,8 @@ class MainWindow(QMainWindow):
         )
         self.files = Files(self, self.side_panel.run, self.settings, grab_to=self.grab_to)
         self.closing = Closing(workspace, self)
+        self.announcer = Announcer(workspace, self)
+        self.drops = Drops(self)
         self.pulse = Pulse(
             self,
             draw=self.centre.refresh,
@@ -144,7 +148,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(central)
 
     def _connect(self) -> None:
-        for source in (self.banner, self.notices, self.status):
+        for source in (self.banner, self.notices, self.status, self.side_panel.alerts):
             source.command_chosen.connect(self.actions_.trigger)
         self.header.card_chosen.connect(self._choose_card)
         self.side_panel.gpu.card_chosen.connect(self._choose_card)
@@ -176,6 +180,7 @@ class MainWindow(QMainWindow):
         self.centre.refresh_texts()
         self.side_panel.refresh()
         self.status.refresh()
+        self.announcer.refresh()
 
     def _note_frame(self, seconds: float) -> None:
         self.status.note_frame(seconds)
@@ -187,15 +192,17 @@ class MainWindow(QMainWindow):
 
     # -- commands ---------------------------------------------------------------------------------------------------
 
-    def open_palette(self) -> None:
-        palette = CommandPalette(self.actions_, self.appearance.theme, self)
-        palette.finished.connect(palette.deleteLater)
-        palette.open_over(self)
-
     def open_tab(self, tab: Tab) -> None:
         if not self.side_panel.isVisible():
             self.toggle_side_panel()
         self.side_panel.open_tab(tab)
+
+    def show_neighbour(self) -> None:
+        """The process that holds most of the card beside this run, chosen in the table."""
+        self.open_tab(Tab.PROCESSES)
+        process = largest_neighbour(self._workspace)
+        if process is not None:
+            self.side_panel.processes.choose(process.pid)
 
     def _on_turned(self, memory: bool) -> None:  # noqa: FBT001 - a slot
         self.actions_.check("view.memory" if memory else "view.curves", True)
@@ -262,24 +269,6 @@ class MainWindow(QMainWindow):
             self.side_panel.run.request_estimate()  # what was said was said about another card
         self.refresh_texts()
 
-    def show_settings(self) -> None:
-        from desktop_app.services.locations import sessions_folder
-
-        dialog = SettingsDialog(self.settings, folder=str(sessions_folder()), parent=self)
-        dialog.command_chosen.connect(self.actions_.trigger)
-        dialog.sampling_chosen.connect(self._set_sampling)
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
-
-    def _set_sampling(self, hz: float) -> None:
-        self.settings.sampling_hz = hz
-        self._workspace.set_sampling_hz(hz)
-
-    def show_about(self) -> None:
-        dialog = AboutDialog(self.appearance.theme, self)
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
-
     def grab_to(self, path: Path) -> bool:
         """Write a picture of the window as it is now, charts included."""
         self.charts.place()
@@ -326,6 +315,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(self.tr("Floodmark"))
         for part in self._parts:
             part.retranslate()
+        self.announcer.retranslate()
         self.refresh_texts()
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -337,6 +327,7 @@ class MainWindow(QMainWindow):
 
     def _on_closing_finished(self) -> None:
         self.pulse.stop()
+        self.announcer.end()
         if not self._presenting:
             self.settings.geometry = self.saveGeometry()
         self.settings.sync()

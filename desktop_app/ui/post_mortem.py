@@ -10,10 +10,12 @@ from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop_app.core.forecasts import Cause
-from desktop_app.core.steps import OomReport
+from desktop_app.core.steps import OomReport, RunStatus
 from desktop_app.services.facade import Workspace
+from desktop_app.ui.form_editors import ComboBox
 from desktop_app.ui.labels import Divider, ElidedLabel, Label, clear_layout
-from desktop_app.ui.texts import numbers, outlooks, post_mortem, verdicts
+from desktop_app.ui.lever_row import CodeLine
+from desktop_app.ui.texts import advice, numbers, outlooks, post_mortem, verdicts
 from desktop_app.ui.theme import FontRole, Theme, color
 
 _BAR_HEIGHT: Final = 4
@@ -42,8 +44,13 @@ class ShareBar(QWidget):
         painter.drawRoundedRect(QRectF(0, 0, width, _BAR_HEIGHT), _BAR_HEIGHT / 2, _BAR_HEIGHT / 2)
 
 
+def all_reports(status: RunStatus) -> tuple[OomReport, ...]:
+    """Every out-of-memory error of the run, oldest first: those it survived, and the one that ended it."""
+    return status.rescues if status.oom is None else (*status.rescues, status.oom)
+
+
 class PostMortemPanel(QScrollArea):
-    """Shows the report of the last out-of-memory error of the workspace's run."""
+    """Shows the report of the last out-of-memory error of the workspace's run, or of an earlier one that is chosen."""
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,6 +58,8 @@ class PostMortemPanel(QScrollArea):
         self._theme = theme
         self._report: OomReport | None = None
         self._copy = QPushButton()
+        self._choice = ComboBox()
+        self._reports: tuple[OomReport, ...] = ()
         self._body = QVBoxLayout()
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -61,10 +70,13 @@ class PostMortemPanel(QScrollArea):
         layout.setContentsMargins(16, 12, 16, 16)
         layout.setSpacing(12)
         self._body.setSpacing(8)
+        layout.addWidget(self._choice)
         layout.addLayout(self._body)
         layout.addWidget(self._copy)
         layout.addStretch()
         self.setWidget(content)
+        self._choice.hide()
+        self._choice.activated.connect(self._on_chosen)
         self._copy.clicked.connect(self.copy)
         self.retranslate()
 
@@ -73,10 +85,25 @@ class PostMortemPanel(QScrollArea):
         return self._report
 
     def refresh(self) -> None:
-        report = self._workspace.run.get().oom
-        if report is not self._report:
-            self._report = report
-            self._rebuild()
+        reports = all_reports(self._workspace.run.get())
+        if reports == self._reports:
+            return
+        self._reports = reports
+        self._report = reports[-1] if reports else None
+        self._list_reports()
+        self._rebuild()
+
+    def _list_reports(self) -> None:
+        """One can choose where there are several: every rescue, and the end."""
+        self._choice.clear()
+        self._choice.addItems([post_mortem.choice(report) for report in self._reports])
+        self._choice.setVisible(len(self._reports) > 1)
+        if self._report is not None:
+            self._choice.setCurrentIndex(self._reports.index(self._report))
+
+    def _on_chosen(self, row: int) -> None:
+        self._report = self._reports[row]
+        self._rebuild()
 
     def copy(self) -> None:
         """Everything on this page as text, for a bug report or a colleague."""
@@ -91,6 +118,8 @@ class PostMortemPanel(QScrollArea):
         report = self._report
         self._add(verdicts.out_of_memory(report), font=FontRole.TITLE)
         self._add(post_mortem.what_was_full(report), font=FontRole.LABEL)
+        rescued = report.rescued_batch_size is not None
+        self._add(post_mortem.outcome(report), font=FontRole.LABEL, role="ok" if rescued else "")
         if report.memory is not None:
             self._add_section(self.tr("What held it"), post_mortem.holders(report.memory))
         if report.largest_owners:
@@ -106,6 +135,9 @@ class PostMortemPanel(QScrollArea):
         if report.cause is not None:
             self._add(outlooks.cause_name(report.cause), font=FontRole.LABEL)
         self._add(post_mortem.advice(report), font=FontRole.LABEL, role="muted")
+        line = advice.code_for(report.cause)
+        if line:
+            self._body.addWidget(CodeLine(advice.before_the_start(), line, self.tr("Copy")))
         estimate = self._workspace.estimate.get().estimate
         if report.cause != Cause.LEAK.value and estimate is not None and estimate.largest_batch is not None:
             self._add(verdicts.largest_batch(estimate), font=FontRole.LABEL, role="muted")
@@ -140,6 +172,8 @@ class PostMortemPanel(QScrollArea):
 
     def retranslate(self) -> None:
         self._copy.setText(self.tr("Copy all of this"))
+        self._choice.setAccessibleName(self.tr("Which out-of-memory error"))
+        self._list_reports()
         self._rebuild()
         self.refresh()
 

@@ -63,6 +63,10 @@ class ProcessModel(QAbstractTableModel):
     def process(self, row: int) -> ProcessSample:
         return self._processes[row]
 
+    def row_of(self, pid: int) -> int | None:
+        """Where a process stands now; ``None`` when it is not on the card."""
+        return next((row for row, process in enumerate(self._processes) if process.pid == pid), None)
+
     def rowCount(self, parent: _Index | None = None) -> int:
         return 0 if parent is not None and parent.isValid() else len(self._processes)
 
@@ -139,6 +143,15 @@ class ProcessesPanel(QWidget):
         self.model.show_processes(processes)
         self._empty.setVisible(not processes)
         self._table.setVisible(bool(processes))
+
+    def choose(self, pid: int) -> None:
+        """Select a process and bring it into sight."""
+        self.refresh()
+        row = self.model.row_of(pid)
+        if row is not None:
+            self._table.selectRow(row)
+            self._table.scrollTo(self.model.index(row, NAME))
+            self._table.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def retranslate(self) -> None:
         self._table.setAccessibleName(self.tr("Processes on the card"))

@@ -53,11 +53,45 @@ class Settings:
 
     @property
     def side_panel(self) -> bool:
-        return bool(self._store.value("window/side_panel", defaultValue=True, type=bool))
+        return self._flag("window/side_panel")
 
     @side_panel.setter
     def side_panel(self, shown: bool) -> None:
         self._store.setValue("window/side_panel", shown)
+
+    @property
+    def tray(self) -> bool:
+        """Whether an icon is shown in the desktop's tray; notifications come from there."""
+        return self._flag("notices/tray")
+
+    @tray.setter
+    def tray(self, shown: bool) -> None:
+        self._store.setValue("notices/tray", shown)
+
+    @property
+    def notifications(self) -> bool:
+        return self._flag("notices/notifications")
+
+    @notifications.setter
+    def notifications(self, wanted: bool) -> None:
+        self._store.setValue("notices/notifications", wanted)
+
+    @property
+    def quiet_in_front(self) -> bool:
+        """Whether nothing is announced while the window is in front."""
+        return self._flag("notices/quiet_in_front")
+
+    @quiet_in_front.setter
+    def quiet_in_front(self, quiet: bool) -> None:
+        self._store.setValue("notices/quiet_in_front", quiet)
+
+    @property
+    def sound(self) -> bool:
+        return self._flag("notices/sound", default=False)
+
+    @sound.setter
+    def sound(self, wanted: bool) -> None:
+        self._store.setValue("notices/sound", wanted)
 
     @property
     def geometry(self) -> QByteArray:
@@ -80,6 +114,9 @@ class Settings:
         """Write now. ``False`` when the file cannot be written."""
         self._store.sync()
         return self._store.status() is QSettings.Status.NoError
+
+    def _flag(self, key: str, *, default: bool = True) -> bool:
+        return bool(self._store.value(key, defaultValue=default, type=bool))
 
     def _text(self, key: str, default: str) -> str:
         return str(self._store.value(key, defaultValue=default, type=str))

@@ -15,7 +15,8 @@ from desktop_app.ui.labels import Divider, Label
 from desktop_app.ui.texts import fields
 from desktop_app.ui.theme import FontRole, Theme
 
-# What one looks at before every run, in the order of the design picture; all else is behind "All settings".
+# What one looks at before every run, in the order of the design picture, and the rules; all else is behind
+# "All settings".
 ESSENTIAL: Final = (
     "recipe",
     "data",
@@ -27,6 +28,8 @@ ESSENTIAL: Final = (
     "epochs",
     "device",
     "card",
+    "on_alert",
+    "on_oom",
 )
 _LABEL_WIDTH: Final = 96
 

@@ -43,6 +43,7 @@ class RunPanel(QScrollArea):
         self._epoch = Label(font=FontRole.TITLE)
         self._eta = ElidedLabel(font=FontRole.LABEL, role="muted")
         self._bar = QProgressBar()
+        self._batch = Label(font=FontRole.LABEL, role="muted", wrap=True)
         self._waiting = Label(font=FontRole.LABEL, role="warn", wrap=True)
         self._progress = QWidget()
         self._debounce = QTimer(self, singleShot=True, interval=DEBOUNCE_MS)
@@ -85,6 +86,7 @@ class RunPanel(QScrollArea):
         self._bar.setTextVisible(False)
         self._bar.setRange(0, 1000)  # per mille: steps of long runs do not fit an int property
         layout.addWidget(self._bar)
+        layout.addWidget(self._batch)
         layout.addWidget(self._waiting)
 
     def _connect(self) -> None:
@@ -164,6 +166,9 @@ class RunPanel(QScrollArea):
         share = status.step / status.total_steps if status.total_steps else 0.0
         self._bar.setValue(round(1000 * min(share, 1.0)))
         self._bar.setAccessibleDescription(self._epoch.text())
+        batch = progress.batch(status)
+        self._batch.setText(batch)
+        self._batch.setVisible(bool(batch))
         waiting = status.state in (RunState.STOPPING, RunState.PAUSING)
         self._waiting.setVisible(waiting)
         self._waiting.setText(verdicts.waiting(status) if waiting else "")

@@ -16,7 +16,7 @@ from desktop_app.ui.alerts_panel import AlertsPanel
 from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.gpu_panel import GpuPanel
 from desktop_app.ui.labels import Divider
-from desktop_app.ui.post_mortem import PostMortemPanel
+from desktop_app.ui.post_mortem import PostMortemPanel, all_reports
 from desktop_app.ui.processes_panel import ProcessesPanel
 from desktop_app.ui.run_panel import RunPanel
 from desktop_app.ui.theme import Theme
@@ -116,14 +116,15 @@ class SidePanel(QFrame):
             self._tabs.setTabText(Tab.ALERTS, text)
 
     def _show_post_mortem(self) -> None:
-        """The page is there while the last run ended out of memory, and opens by itself once."""
+        """The page is there when the run has met an out-of-memory error, and opens by itself once if that ended it."""
         report = self._workspace.run.get().oom
-        self._tabs.setTabVisible(Tab.POST_MORTEM, report is not None)
+        met = bool(all_reports(self._workspace.run.get()))
+        self._tabs.setTabVisible(Tab.POST_MORTEM, met)
         self.post_mortem.refresh()
         if report is not None and report is not self._opened:
             self._opened = report
             self.open_tab(Tab.POST_MORTEM, focus=False)
-        if report is None and self.tab is Tab.POST_MORTEM:
+        if not met and self.tab is Tab.POST_MORTEM:
             self.open_tab(Tab.RUN, focus=False)
 
     def retranslate(self) -> None:

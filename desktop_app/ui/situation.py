@@ -7,6 +7,7 @@ from desktop_app.services.facade import Workspace
 from desktop_app.training.config import RunConfig
 from desktop_app.ui.commands import Situation
 from desktop_app.ui.headline import open_alert
+from desktop_app.ui.recommendations import can_shrink, largest_neighbour
 
 
 def current_situation(workspace: Workspace, config: RunConfig | None) -> Situation:
@@ -21,6 +22,9 @@ def current_situation(workspace: Workspace, config: RunConfig | None) -> Situati
         alerting=loud and alert is not None and alert.alert_id not in workspace.ignored_alerts.get(),
         alerted=bool(workspace.alerts.get()),
         other_batch=largest is not None and config is not None and config.batch_size != largest,
+        shrinkable=can_shrink(workspace),
+        rescued=bool(workspace.run.get().rescues),
+        accompanied=largest_neighbour(workspace) is not None,
         recordable=recording.possible and not recording.recording,
         offered=workspace.resume_offer.get() is not None,
         cards=len(workspace.cards.get()),

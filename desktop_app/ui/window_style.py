@@ -28,7 +28,7 @@ _RULES: Final = Template("""
 #sideTabs::tab { padding: 7px 9px; }
 #sideTabs QToolButton, #memoryTabs QToolButton { background: $surface; border: 1px solid $line; padding: 0; }
 
-#moreSettings { padding-left: 0; text-align: left; }
+#moreSettings, #fold { padding-left: 0; text-align: left; }
 #runForm QLineEdit:disabled, #runForm QComboBox:disabled, #runForm QCheckBox:disabled { color: $text; }
 #runForm QComboBox:disabled::drop-down { width: 0; }
 #runForm QComboBox::down-arrow:disabled { image: none; }

@@ -33,6 +33,13 @@
     </message>
 </context>
 <context>
+    <name>AlertCard</name>
+    <message>
+        <source>Copy</source>
+        <translation>复制</translation>
+    </message>
+</context>
+<context>
     <name>Alerts</name>
     <message>
         <source>{0} · step {1}</source>
@@ -46,12 +53,31 @@
         <source>Ignored</source>
         <translation>已忽略</translation>
     </message>
+    <message>
+        <source>Figures and advice</source>
+        <translation>数据与建议</translation>
+    </message>
+    <message>
+        <source>Over  {0}</source>
+        <translation>已解除  {0}</translation>
+    </message>
 </context>
 <context>
     <name>AlertsPanel</name>
     <message>
         <source>No alert in this run. When memory is going to run out, the reason, the time and what to do stand here, minutes before it happens.</source>
         <translation>本次训练没有告警。显存将要用尽时，会提前几分钟在这里说明原因、时间和对策。</translation>
+    </message>
+    <message>
+        <source>Nothing is wrong now.</source>
+        <translation>当前一切正常。</translation>
+    </message>
+</context>
+<context>
+    <name>Announcements</name>
+    <message>
+        <source>Imminent: {0}</source>
+        <translation>即将发生：{0}</translation>
     </message>
 </context>
 <context>
@@ -439,6 +465,22 @@
         <translation>功耗</translation>
     </message>
     <message>
+        <source>forecast: {0}</source>
+        <translation>预测：{0}</translation>
+    </message>
+    <message>
+        <source>rescued, batch {0}</source>
+        <translation>已挽救，批量 {0}</translation>
+    </message>
+    <message>
+        <source>rescued, validation {0}</source>
+        <translation>已挽救，验证批量 {0}</translation>
+    </message>
+    <message>
+        <source>batch {0}</source>
+        <translation>批量 {0}</translation>
+    </message>
+    <message>
         <source>finished</source>
         <translation>已完成</translation>
     </message>
@@ -457,6 +499,10 @@
     <message>
         <source>learning again</source>
         <translation>恢复学习</translation>
+    </message>
+    <message>
+        <source>cannot shrink</source>
+        <translation>无法再缩小</translation>
     </message>
     <message>
         <source>checkpoint failed</source>
@@ -497,6 +543,14 @@
     <message>
         <source>out of memory</source>
         <translation>显存不足</translation>
+    </message>
+    <message>
+        <source>rescued</source>
+        <translation>已挽救</translation>
+    </message>
+    <message>
+        <source>changed</source>
+        <translation>已更改</translation>
     </message>
     <message>
         <source>GPU lost</source>
@@ -596,6 +650,14 @@
         <translation>打开显存快照…</translation>
     </message>
     <message>
+        <source>Explain an error…</source>
+        <translation>解释报错…</translation>
+    </message>
+    <message>
+        <source>Demonstrations…</source>
+        <translation>演示…</translation>
+    </message>
+    <message>
         <source>Save picture of the window…</source>
         <translation>保存窗口截图…</translation>
     </message>
@@ -644,6 +706,10 @@
         <translation>改用放得下的最大批量</translation>
     </message>
     <message>
+        <source>Shrink the micro-batch</source>
+        <translation>缩小微批量</translation>
+    </message>
+    <message>
         <source>Draw the next step of the run</source>
         <translation>画出训练的下一步</translation>
     </message>
@@ -654,6 +720,10 @@
     <message>
         <source>Ignore this warning</source>
         <translation>忽略此告警</translation>
+    </message>
+    <message>
+        <source>Copy the setting</source>
+        <translation>复制设置</translation>
     </message>
     <message>
         <source>Show what happened</source>
@@ -690,6 +760,10 @@
     <message>
         <source>Processes</source>
         <translation>进程</translation>
+    </message>
+    <message>
+        <source>Show the other process</source>
+        <translation>查看其他进程</translation>
     </message>
     <message>
         <source>Side panel</source>
@@ -770,6 +844,143 @@
     <message>
         <source>Help</source>
         <translation>帮助</translation>
+    </message>
+</context>
+<context>
+    <name>DemoRow</name>
+    <message>
+        <source>Start</source>
+        <translation>开始</translation>
+    </message>
+    <message>
+        <source>Start: {0}</source>
+        <translation>开始：{0}</translation>
+    </message>
+</context>
+<context>
+    <name>Demos</name>
+    <message>
+        <source>A healthy training</source>
+        <translation>正常的训练</translation>
+    </message>
+    <message>
+        <source>Cats and dogs. Nothing is wrong, and nothing is said.</source>
+        <translation>猫狗分类。一切正常，不会告警。</translation>
+    </message>
+    <message>
+        <source>The passes fit, the state of Adam does not. Said before the call.</source>
+        <translation>前向和反向都放得下，Adam 的状态放不下。在调用之前就会提示。</translation>
+    </message>
+    <message>
+        <source>The largest batch comes last</source>
+        <translation>最大的批次排在最后</translation>
+    </message>
+    <message>
+        <source>The data are sorted by size; the last batches of the epoch do not fit.</source>
+        <translation>数据按大小排序，一轮中最后的批次放不下。</translation>
+    </message>
+    <message>
+        <source>A leak</source>
+        <translation>显存泄漏</translation>
+    </message>
+    <message>
+        <source>Every loss is kept with its graph. The warning comes long before the end.</source>
+        <translation>每一步的损失连同计算图都被保留。远在用尽之前就会告警。</translation>
+    </message>
+    <message>
+        <source>Memory in small pieces</source>
+        <translation>显存碎片</translation>
+    </message>
+    <message>
+        <source>Small tensors stay between large ones: half of the memory is free, and none of it fits.</source>
+        <translation>小张量夹在大张量之间：一半显存空闲，却没有一块够用。</translation>
+    </message>
+    <message>
+        <source>Another process</source>
+        <translation>其他进程</translation>
+    </message>
+    <message>
+        <source>A second training (simulated) grows on the same card and takes what this run needs again.</source>
+        <translation>同一张卡上的另一个训练（模拟）不断增长，占走本次训练还要用的显存。</translation>
+    </message>
+    <message>
+        <source>Validation keeps its outputs</source>
+        <translation>验证保留了输出</translation>
+    </message>
+    <message>
+        <source>Predictions are kept with their graph, more with every epoch.</source>
+        <translation>预测结果连同计算图被保留，一轮比一轮多。</translation>
+    </message>
+    <message>
+        <source>Copies made for saving</source>
+        <translation>保存时的副本</translation>
+    </message>
+    <message>
+        <source>A copy of the weights stays on the card with every checkpoint.</source>
+        <translation>每保存一次检查点，显存里就多留一份权重。</translation>
+    </message>
+    <message>
+        <source>Resuming</source>
+        <translation>接着训练</translation>
+    </message>
+    <message>
+        <source>The loaded checkpoint stays on the card: a fresh run would fit.</source>
+        <translation>读入的检查点留在显存里：从头训练本来放得下。</translation>
+    </message>
+    <message>
+        <source>Memory outside the allocator</source>
+        <translation>分配器之外的显存</translation>
+    </message>
+    <message>
+        <source>One more kernel is compiled and loaded in every step; PyTorch does not count it.</source>
+        <translation>每一步都多编译并加载一个内核，PyTorch 不统计它。</translation>
+    </message>
+    <message>
+        <source>Main memory</source>
+        <translation>内存</translation>
+    </message>
+    <message>
+        <source>The loader keeps every decoded picture in the RAM of a simulated small computer.</source>
+        <translation>数据加载器把解码后的图片全部留在（模拟的小电脑的）内存里。</translation>
+    </message>
+    <message>
+        <source>Spilling under Windows</source>
+        <translation>Windows 下的显存溢出</translation>
+    </message>
+    <message>
+        <source>The driver moves memory to RAM when the card is full: no error, far slower steps.</source>
+        <translation>显存满了以后驱动改用内存：不报错，但每步慢得多。</translation>
+    </message>
+    <message>
+        <source>The first optimizer step</source>
+        <translation>第一次优化器更新</translation>
+    </message>
+    <message>
+        <source>Too big from the start</source>
+        <translation>一开始就放不下</translation>
+    </message>
+    <message>
+        <source>The estimate says so before the first step, with the batch that fits.</source>
+        <translation>第一步之前估计就会指出，并给出放得下的批量。</translation>
+    </message>
+</context>
+<context>
+    <name>DemosDialog</name>
+    <message>
+        <source>A run is active. Stop it, then a demonstration can be started.</source>
+        <translation>训练正在进行。先停止它，才能开始演示。</translation>
+    </message>
+    <message>
+        <source>Real trainings on small data, on a simulated card where there is no other. Each shows one thing.</source>
+        <translation>小数据上的真实训练；没有显卡时用模拟显卡。每个演示说明一件事。</translation>
+    </message>
+    <message>
+        <source>Demonstrations</source>
+        <translation>演示</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>关闭</translation>
     </message>
 </context>
 <context>
@@ -1143,6 +1354,73 @@
     </message>
 </context>
 <context>
+    <name>ExplainDialog</name>
+    <message>
+        <source>{0} cannot be read: {1}</source>
+        <translation>无法读取 {0}：{1}</translation>
+    </message>
+    <message>
+        <source>{0}, {1}.</source>
+        <translation>{0}，{1}。</translation>
+    </message>
+    <message>
+        <source>No out-of-memory message is in this text</source>
+        <translation>这段文字里没有显存不足的报错</translation>
+    </message>
+    <message>
+        <source>Looked for are the messages of PyTorch for CUDA, ROCm, XPU, NPU and MPS, of cuBLAS and cuDNN, and of main memory. Paste the last lines of the error, from &apos;out of memory&apos; on.</source>
+        <translation>可识别 PyTorch 在 CUDA、ROCm、XPU、NPU 和 MPS 上的报错，cuBLAS 与 cuDNN 的报错，以及内存不足的报错。请粘贴报错的最后几行，从“out of memory”开始。</translation>
+    </message>
+    <message>
+        <source>Whose memory it was</source>
+        <translation>显存被谁占用</translation>
+    </message>
+    <message>
+        <source>What to change</source>
+        <translation>怎么改</translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation>复制</translation>
+    </message>
+    <message>
+        <source>Open a log</source>
+        <translation>打开日志</translation>
+    </message>
+    <message>
+        <source>{0} characters; the end is shown.</source>
+        <translation>共 {0} 个字符，只显示末尾。</translation>
+    </message>
+    <message>
+        <source>Explain an error</source>
+        <translation>解释报错</translation>
+    </message>
+    <message>
+        <source>Paste an out-of-memory error or drop a log: of PyTorch on any card, in any version.</source>
+        <translation>粘贴显存不足的报错，或拖入日志：任何显卡、任何版本的 PyTorch 都可以。</translation>
+    </message>
+    <message>
+        <source>Error message</source>
+        <translation>报错信息</translation>
+    </message>
+    <message>
+        <source>Clear</source>
+        <translation>清空</translation>
+    </message>
+    <message>
+        <source>Open a log…</source>
+        <translation>打开日志…</translation>
+    </message>
+    <message>
+        <source>Copy the answer</source>
+        <translation>复制结果</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>关闭</translation>
+    </message>
+</context>
+<context>
     <name>Fields</name>
     <message>
         <source>Recipe</source>
@@ -1285,6 +1563,10 @@
         <translation>告警时</translation>
     </message>
     <message>
+        <source>Out of memory</source>
+        <translation>显存不足时</translation>
+    </message>
+    <message>
         <source>What is learnt from what.</source>
         <translation>用什么数据学什么。</translation>
     </message>
@@ -1425,6 +1707,10 @@
         <translation>预测显存将用尽时怎么办。</translation>
     </message>
     <message>
+        <source>What to do when memory has run out. A smaller micro-batch goes on from the last good step.</source>
+        <translation>显存不足时怎么办。缩小微批量：从最后一个完好的步继续。</translation>
+    </message>
+    <message>
         <source>Image folder</source>
         <translation>图片文件夹</translation>
     </message>
@@ -1485,8 +1771,24 @@
         <translation>暂停</translation>
     </message>
     <message>
+        <source>save</source>
+        <translation>保存</translation>
+    </message>
+    <message>
         <source>save and pause</source>
         <translation>保存并暂停</translation>
+    </message>
+    <message>
+        <source>shrink the micro-batch</source>
+        <translation>缩小微批量</translation>
+    </message>
+    <message>
+        <source>save and stop</source>
+        <translation>保存并停止</translation>
+    </message>
+    <message>
+        <source>end the run</source>
+        <translation>结束训练</translation>
     </message>
     <message>
         <source>Run</source>
@@ -1563,6 +1865,201 @@
     <message>
         <source>a number from {0} to {1}</source>
         <translation> {0} 到 {1} 的数字</translation>
+    </message>
+</context>
+<context>
+    <name>Figures</name>
+    <message>
+        <source>Growth per step</source>
+        <translation>每步增长</translation>
+    </message>
+    <message>
+        <source>Growth per minute</source>
+        <translation>每分钟增长</translation>
+    </message>
+    <message>
+        <source>Grown by</source>
+        <translation>已增长</translation>
+    </message>
+    <message>
+        <source>over steps</source>
+        <translation>经过步数</translation>
+    </message>
+    <message>
+        <source>over</source>
+        <translation>历时</translation>
+    </message>
+    <message>
+        <source>of which other programs</source>
+        <translation>其中其他程序</translation>
+    </message>
+    <message>
+        <source>Growth at a time</source>
+        <translation>每次增长</translation>
+    </message>
+    <message>
+        <source>every so many steps</source>
+        <translation>间隔步数</translation>
+    </message>
+    <message>
+        <source>Risen by</source>
+        <translation>已上升</translation>
+    </message>
+    <message>
+        <source>Needed</source>
+        <translation>需要</translation>
+    </message>
+    <message>
+        <source>Free for it</source>
+        <translation>可用</translation>
+    </message>
+    <message>
+        <source>Left before it is full</source>
+        <translation>距用尽还剩</translation>
+    </message>
+    <message>
+        <source>Left behind</source>
+        <translation>遗留</translation>
+    </message>
+    <message>
+        <source>Estimated peak</source>
+        <translation>估计峰值</translation>
+    </message>
+    <message>
+        <source>Needed at most so far</source>
+        <translation>至今最多需要</translation>
+    </message>
+    <message>
+        <source>May be needed at most</source>
+        <translation>最多允许</translation>
+    </message>
+    <message>
+        <source>More needed per step</source>
+        <translation>每步多需要</translation>
+    </message>
+    <message>
+        <source>for steps</source>
+        <translation>持续步数</translation>
+    </message>
+    <message>
+        <source>Largest batch at step</source>
+        <translation>最大批次在第几步</translation>
+    </message>
+    <message>
+        <source>Checkpoints that still fit</source>
+        <translation>还能保存的检查点</translation>
+    </message>
+    <message>
+        <source>Validations that still fit</source>
+        <translation>还能进行的验证</translation>
+    </message>
+    <message>
+        <source>Epochs that still fit</source>
+        <translation>还能进行的轮数</translation>
+    </message>
+    <message>
+        <source>Samples in the batch</source>
+        <translation>批次样本数</translation>
+    </message>
+    <message>
+        <source>Tokens in the batch</source>
+        <translation>批次词元数</translation>
+    </message>
+    <message>
+        <source>Pixels in the batch</source>
+        <translation>批次像素数</translation>
+    </message>
+    <message>
+        <source>Slower by a factor of</source>
+        <translation>变慢倍数</translation>
+    </message>
+    <message>
+        <source>Live after a step</source>
+        <translation>每步之后的活跃显存</translation>
+    </message>
+    <message>
+        <source>Live</source>
+        <translation>活跃</translation>
+    </message>
+    <message>
+        <source>Live at the peak</source>
+        <translation>峰值时活跃</translation>
+    </message>
+    <message>
+        <source>Held by the allocator</source>
+        <translation>分配器占用</translation>
+    </message>
+    <message>
+        <source>Idle in pieces</source>
+        <translation>空闲碎片</translation>
+    </message>
+    <message>
+        <source>Outside the allocator</source>
+        <translation>分配器之外</translation>
+    </message>
+    <message>
+        <source>Other processes</source>
+        <translation>其他进程</translation>
+    </message>
+    <message>
+        <source>Process</source>
+        <translation>进程</translation>
+    </message>
+    <message>
+        <source>Loader workers</source>
+        <translation>加载进程数</translation>
+    </message>
+    <message>
+        <source>Memory of loader workers</source>
+        <translation>加载进程占用内存</translation>
+    </message>
+    <message>
+        <source>Memory of this program</source>
+        <translation>本程序占用内存</translation>
+    </message>
+    <message>
+        <source>Main memory in use</source>
+        <translation>已用内存</translation>
+    </message>
+    <message>
+        <source>Main memory</source>
+        <translation>内存</translation>
+    </message>
+    <message>
+        <source>Capacity of the card</source>
+        <translation>显卡容量</translation>
+    </message>
+    <message>
+        <source>Seen since step</source>
+        <translation>起始步</translation>
+    </message>
+    <message>
+        <source>Probability in the next step</source>
+        <translation>下一步的概率</translation>
+    </message>
+    <message>
+        <source>within 10 steps</source>
+        <translation>10 步之内</translation>
+    </message>
+    <message>
+        <source>within 100 steps</source>
+        <translation>100 步之内</translation>
+    </message>
+    <message>
+        <source>in this epoch</source>
+        <translation>本轮之内</translation>
+    </message>
+    <message>
+        <source>in this run</source>
+        <translation>整个训练</translation>
+    </message>
+    <message>
+        <source>Probability: {0} in this run.</source>
+        <translation>整个训练的概率：{0}。</translation>
+    </message>
+    <message>
+        <source>Probability: {0} in this epoch, {1} in this run.</source>
+        <translation>概率：本轮 {0}，整个训练 {1}。</translation>
     </message>
 </context>
 <context>
@@ -2225,6 +2722,233 @@
     </message>
 </context>
 <context>
+    <name>OomWords</name>
+    <message>
+        <source>The card&apos;s memory was full</source>
+        <translation>显存已满</translation>
+    </message>
+    <message>
+        <source>A limit was reached, not the end of the card</source>
+        <translation>达到了设定的上限，显卡本身并未用尽</translation>
+    </message>
+    <message>
+        <source>The computer&apos;s main memory was full, not the card&apos;s</source>
+        <translation>满的是电脑内存，不是显存</translation>
+    </message>
+    <message>
+        <source>Shared memory (/dev/shm) was full, not the card&apos;s</source>
+        <translation>满的是共享内存（/dev/shm），不是显存</translation>
+    </message>
+    <message>
+        <source>Nothing was full: what was asked for cannot be had at all</source>
+        <translation>并没有满：所要的根本无法满足</translation>
+    </message>
+    <message>
+        <source>There was room, and the request was refused all the same</source>
+        <translation>明明有空间，请求仍被拒绝</translation>
+    </message>
+    <message>
+        <source>The training needs more than there is.</source>
+        <translation>训练需要的显存超过了现有的。</translation>
+    </message>
+    <message>
+        <source>One single tensor is too large; a smaller batch alone may not help.</source>
+        <translation>单个张量就太大了，只减小批量可能不够。</translation>
+    </message>
+    <message>
+        <source>Enough was free, but in pieces that were too small (fragmentation).</source>
+        <translation>空闲显存足够，但都是太小的碎片（碎片化）。</translation>
+    </message>
+    <message>
+        <source>Other processes held memory of the card; without them there would have been room.</source>
+        <translation>其他进程占用了显存；没有它们就够用。</translation>
+    </message>
+    <message>
+        <source>The memory went to something outside PyTorch&apos;s allocator: context, libraries, other programs.</source>
+        <translation>显存被 PyTorch 分配器之外的东西占用：上下文、库或其他程序。</translation>
+    </message>
+    <message>
+        <source>A memory fraction that was set for this process is used up; the card still had room.</source>
+        <translation>本进程设定的显存比例已用完，显卡上其实还有空间。</translation>
+    </message>
+    <message>
+        <source>Far more was free than asked for: another process came between, or the driver is in a bad state.</source>
+        <translation>空闲远多于所需：可能被其他进程抢先，或驱动状态异常。</translation>
+    </message>
+    <message>
+        <source>More is held than the card has: the driver had already moved memory to the computer&apos;s own.</source>
+        <translation>占用超过了显卡容量：驱动早已改用电脑内存。</translation>
+    </message>
+    <message>
+        <source>The size asked for is impossible: a mistake in the code, such as a negative dimension.</source>
+        <translation>请求的大小不可能成立：代码有误，例如维度为负。</translation>
+    </message>
+    <message>
+        <source>This platform gives no single block above 4 GB.</source>
+        <translation>该平台不支持超过 4 GB 的单个内存块。</translation>
+    </message>
+    <message>
+        <source>A loader worker or the program itself took too much RAM.</source>
+        <translation>数据加载进程或程序本身占用了太多内存。</translation>
+    </message>
+    <message>
+        <source>A graph was to be walked a second time. That is no memory error, but the hint in it (retain_graph=True) leads to one: every backward would keep its graph.</source>
+        <translation>同一计算图被反向传播了两次。这不是显存错误，但照提示加上 retain_graph=True 就会导致显存不足：每次反向都会保留计算图。</translation>
+    </message>
+    <message>
+        <source>Loader workers hand batches over in shared memory, and containers have little of it (64 MB).</source>
+        <translation>加载进程通过共享内存传递批次，而容器默认只有 64 MB。</translation>
+    </message>
+    <message>
+        <source>Take a smaller batch, and accumulate gradients to the same effective batch.</source>
+        <translation>减小批量，用梯度累积保持等效批量。</translation>
+    </message>
+    <message>
+        <source>Make the tensor smaller: shorter sequences, smaller images, attention or loss in chunks.</source>
+        <translation>缩小该张量：更短的序列、更小的图片、分块计算注意力或损失。</translation>
+    </message>
+    <message>
+        <source>Let the allocator join its pieces.</source>
+        <translation>让分配器合并碎片。</translation>
+    </message>
+    <message>
+        <source>Where expandable segments are not supported: keep large blocks whole.</source>
+        <translation>不支持可扩展段时：不拆分大块。</translation>
+    </message>
+    <message>
+        <source>End other processes on the card (nvidia-smi lists them), or take another card.</source>
+        <translation>结束显卡上的其他进程（用 nvidia-smi 查看），或换一张卡。</translation>
+    </message>
+    <message>
+        <source>Raise the limit of torch.cuda.set_per_process_memory_fraction(), or remove it.</source>
+        <translation>调高或去掉 torch.cuda.set_per_process_memory_fraction() 的限制。</translation>
+    </message>
+    <message>
+        <source>Raise PYTORCH_MPS_HIGH_WATERMARK_RATIO; without any limit the whole system may stall.</source>
+        <translation>调高 PYTORCH_MPS_HIGH_WATERMARK_RATIO；完全不限制可能使整个系统卡死。</translation>
+    </message>
+    <message>
+        <source>Leave libraries some room, for example with torch.cuda.set_per_process_memory_fraction(0.9).</source>
+        <translation>给各种库留些空间，例如 torch.cuda.set_per_process_memory_fraction(0.9)。</translation>
+    </message>
+    <message>
+        <source>Start the process anew: what earlier runs have left behind goes with it.</source>
+        <translation>重新启动进程，之前遗留的占用会一并释放。</translation>
+    </message>
+    <message>
+        <source>Set the driver to &apos;Prefer No Sysmem Fallback&apos;, so that the limit shows in time.</source>
+        <translation>把驱动设为“首选无系统内存回退”，以便及时发现上限。</translation>
+    </message>
+    <message>
+        <source>Print the shapes before the call; look for a negative or a very large dimension.</source>
+        <translation>在调用前打印形状，查找为负或过大的维度。</translation>
+    </message>
+    <message>
+        <source>Take fewer loader workers, or a smaller prefetch_factor.</source>
+        <translation>减少加载进程，或减小 prefetch_factor。</translation>
+    </message>
+    <message>
+        <source>Give the container more shared memory.</source>
+        <translation>给容器更多共享内存。</translation>
+    </message>
+    <message>
+        <source>Free RAM: close programs, keep less of the data in memory, use memory-mapped files.</source>
+        <translation>释放内存：关闭程序，少缓存数据，使用内存映射文件。</translation>
+    </message>
+    <message>
+        <source>Compare the total in the message with the card&apos;s.</source>
+        <translation>核对报错中的总量与显卡容量。</translation>
+    </message>
+    <message>
+        <source>Look at the limits of main memory: page file (Windows), ulimit, the container&apos;s memory.</source>
+        <translation>检查内存限制：页面文件（Windows）、ulimit、容器内存。</translation>
+    </message>
+    <message>
+        <source>Add the losses up and call backward() once, or detach() what comes from the step before.</source>
+        <translation>把损失相加后只调用一次 backward()，或对上一步的结果使用 detach()。</translation>
+    </message>
+    <message>
+        <source>Do not answer with retain_graph=True alone: memory would grow with every step.</source>
+        <translation>不要只加 retain_graph=True：显存会逐步增长。</translation>
+    </message>
+    <message>
+        <source>Live tensors of this process</source>
+        <translation>本进程的活跃张量</translation>
+    </message>
+    <message>
+        <source>Private pools (CUDA graphs)</source>
+        <translation>私有池（CUDA 图）</translation>
+    </message>
+    <message>
+        <source>Idle in PyTorch&apos;s cache</source>
+        <translation>PyTorch 缓存（空闲）</translation>
+    </message>
+    <message>
+        <source>Outside PyTorch: context and libraries</source>
+        <translation>PyTorch 之外：上下文和库</translation>
+    </message>
+    <message>
+        <source>Other processes</source>
+        <translation>其他进程</translation>
+    </message>
+    <message>
+        <source>Free</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>A figure larger than any memory was left out; it stands for &apos;unknown&apos;.</source>
+        <translation>忽略了一个大得不可能的数字，它表示“未知”。</translation>
+    </message>
+    <message>
+        <source>More allocated than there is: that is no mistake of the message.</source>
+        <translation>已分配超过总量：报错本身并没有错。</translation>
+    </message>
+    <message>
+        <source>More was free than was asked for.</source>
+        <translation>空闲多于所需。</translation>
+    </message>
+    <message>
+        <source>2 MiB and 20 MiB are sizes of the allocator: the tensor itself had up to 1 or 10 MiB.</source>
+        <translation>2 MiB 和 20 MiB 是分配器的段大小：张量本身不超过 1 或 10 MiB。</translation>
+    </message>
+    <message>
+        <source>The request alone is more than the whole card: a batch of one may not fit either.</source>
+        <translation>单次请求就超过整张卡：批量为 1 也可能放不下。</translation>
+    </message>
+    <message>
+        <source>The text has retain_graph=True: every such backward keeps its whole graph.</source>
+        <translation>文中有 retain_graph=True：每次这样的反向都会保留整个计算图。</translation>
+    </message>
+    <message>
+        <source>Loader workers count together with the main process.</source>
+        <translation>加载进程与主进程的内存要合在一起算。</translation>
+    </message>
+    <message>
+        <source>Message of {0}.</source>
+        <translation>来自 {0} 的报错。</translation>
+    </message>
+    <message>
+        <source>Process {0} holds {1}.</source>
+        <translation>进程 {0} 占用 {1}。</translation>
+    </message>
+    <message>
+        <source>{0} were asked for.</source>
+        <translation>请求 {0}。</translation>
+    </message>
+    <message>
+        <source>{0} of {1} were free.</source>
+        <translation>共 {1}，空闲 {0}。</translation>
+    </message>
+    <message>
+        <source>There are {0} in all.</source>
+        <translation>总共 {0}。</translation>
+    </message>
+    <message>
+        <source>{0} are allowed for this process.</source>
+        <translation>本进程上限 {0}。</translation>
+    </message>
+</context>
+<context>
     <name>Outlook</name>
     <message>
         <source>The first optimizer step may run out of memory</source>
@@ -2235,8 +2959,80 @@
         <translation>首次优化器更新时显存很可能不足</translation>
     </message>
     <message>
+        <source>{0}: step {1}</source>
+        <translation>{0}：第 {1} 步</translation>
+    </message>
+    <message>
+        <source>{0}: step {1}, any moment now</source>
+        <translation>{0}：第 {1} 步，随时可能发生</translation>
+    </message>
+    <message>
+        <source>{0}: step {1}, in about {2}</source>
+        <translation>{0}：第 {1} 步，约 {2}后</translation>
+    </message>
+    <message>
+        <source>Out of memory likely with a larger batch</source>
+        <translation>预计遇到更大的批次时显存不足</translation>
+    </message>
+    <message>
+        <source>Out of memory likely in the validation</source>
+        <translation>预计验证时显存不足</translation>
+    </message>
+    <message>
+        <source>Out of memory likely while a checkpoint is saved</source>
+        <translation>预计保存检查点时显存不足</translation>
+    </message>
+    <message>
+        <source>Out of memory likely after resuming</source>
+        <translation>预计接着训练后显存不足</translation>
+    </message>
+    <message>
+        <source>The computer&apos;s main memory (RAM) is likely to be full</source>
+        <translation>预计电脑内存将用尽</translation>
+    </message>
+    <message>
+        <source>The card is full and spills into main memory: no error, but far slower</source>
+        <translation>显存已满，正溢出到内存：不报错，但慢得多</translation>
+    </message>
+    <message>
+        <source>A larger batch may run out of memory</source>
+        <translation>更大的批次可能显存不足</translation>
+    </message>
+    <message>
         <source>Memory grows from step to step. Watching</source>
         <translation>显存逐步增长，正在观察</translation>
+    </message>
+    <message>
+        <source>Free memory breaks into small pieces. Watching</source>
+        <translation>空闲显存正变成碎片，继续观察</translation>
+    </message>
+    <message>
+        <source>Another process takes more and more of the card. Watching</source>
+        <translation>其他进程占用的显存越来越多，继续观察</translation>
+    </message>
+    <message>
+        <source>The validation may run out of memory</source>
+        <translation>验证时可能显存不足</translation>
+    </message>
+    <message>
+        <source>Saving a checkpoint may run out of memory</source>
+        <translation>保存检查点时可能显存不足</translation>
+    </message>
+    <message>
+        <source>Resuming has left little room. Watching</source>
+        <translation>接着训练后所剩显存不多，继续观察</translation>
+    </message>
+    <message>
+        <source>Memory outside PyTorch&apos;s allocator grows. Watching</source>
+        <translation>PyTorch 分配器之外的显存在增长，继续观察</translation>
+    </message>
+    <message>
+        <source>The computer&apos;s main memory (RAM) fills up. Watching</source>
+        <translation>电脑内存越来越满，继续观察</translation>
+    </message>
+    <message>
+        <source>The card is about to spill into main memory. Watching</source>
+        <translation>显存快要溢出到内存，继续观察</translation>
     </message>
     <message>
         <source>{0}  ({1}, 8 of 10)</source>
@@ -2287,12 +3083,216 @@
         <translation>有显存从未释放：连续 {1} 步每步增加 {0}。</translation>
     </message>
     <message>
+        <source>Memory that is never freed: +{0} every {1} steps.</source>
+        <translation>有显存从未释放：每 {1} 步增加 {0}。</translation>
+    </message>
+    <message>
+        <source>A batch of {0} samples is to come.</source>
+        <translation>将遇到含 {0} 个样本的批次。</translation>
+    </message>
+    <message>
+        <source>A batch of {0} pixels is to come.</source>
+        <translation>将遇到 {0} 像素的批次。</translation>
+    </message>
+    <message>
+        <source>A batch of {0} tokens is to come.</source>
+        <translation>将遇到含 {0} 个词元的批次。</translation>
+    </message>
+    <message>
+        <source>Batches become larger: every step needs {0} more than the one before, for {1} steps.</source>
+        <translation>批次越来越大：连续 {1} 步，每步比前一步多用 {0}。</translation>
+    </message>
+    <message>
+        <source>Batches vary by chance: the largest so far needed {0}, and there is room for {1}.</source>
+        <translation>批次大小随机变化：至今最大的用了 {0}，最多可用 {1}。</translation>
+    </message>
+    <message>
+        <source>It needs {0}, and there is room for {1}.</source>
+        <translation>需要 {0}，可用 {1}。</translation>
+    </message>
+    <message>
+        <source>Other processes have taken {0} more of this card.</source>
+        <translation>其他进程又占用了这张卡 {0}。</translation>
+    </message>
+    <message>
+        <source>Something takes memory of this card; the driver does not say who.</source>
+        <translation>有东西占用了这张卡的显存，驱动没有说明是谁。</translation>
+    </message>
+    <message>
+        <source>It grows by {0} every minute.</source>
+        <translation>每分钟增加 {0}。</translation>
+    </message>
+    <message>
+        <source>This run needs {0}, and there is room for {1}.</source>
+        <translation>本次训练需要 {0}，可用 {1}。</translation>
+    </message>
+    <message>
+        <source>Context, libraries or communication have taken {0} more.</source>
+        <translation>上下文、库或通信又占用了 {0}。</translation>
+    </message>
+    <message>
+        <source>{0} of {1} of main memory are left.</source>
+        <translation>内存共 {1}，还剩 {0}。</translation>
+    </message>
+    <message>
+        <source>{0} of {1} are left of what the system may promise (commit limit).</source>
+        <translation>系统提交上限 {1}，还剩 {0}。</translation>
+    </message>
+    <message>
+        <source>{0} loader workers hold {1}.</source>
+        <translation>{0} 个加载进程占用 {1}。</translation>
+    </message>
+    <message>
+        <source>A batch is to come that is larger than those so far.</source>
+        <translation>将遇到比以往更大的批次。</translation>
+    </message>
+    <message>
+        <source>{0} are free but in pieces that no request fits into.</source>
+        <translation>有 {0} 空闲，但都是放不下请求的碎片。</translation>
+    </message>
+    <message>
+        <source>They grow by {0} a step.</source>
+        <translation>碎片每步增加 {0}。</translation>
+    </message>
+    <message>
+        <source>Free memory lies in pieces that no request fits into.</source>
+        <translation>空闲显存都是放不下请求的碎片。</translation>
+    </message>
+    <message>
+        <source>What the training itself holds stays level.</source>
+        <translation>训练本身的占用没有变化。</translation>
+    </message>
+    <message>
+        <source>Another process takes memory of this card.</source>
+        <translation>其他进程占用了这张卡的显存。</translation>
+    </message>
+    <message>
+        <source>What validation holds comes on top of the training.</source>
+        <translation>验证所需的显存要加在训练之上。</translation>
+    </message>
+    <message>
+        <source>Every validation leaves {0} behind; {1} more will fit.</source>
+        <translation>每次验证遗留 {0}，还能再进行 {1} 次。</translation>
+    </message>
+    <message>
+        <source>Saving makes a copy of the state on the card.</source>
+        <translation>保存时会在显存里复制一份状态。</translation>
+    </message>
+    <message>
+        <source>Every saved checkpoint leaves {0} behind; {1} more will fit.</source>
+        <translation>每保存一个检查点遗留 {0}，还能再保存 {1} 个。</translation>
+    </message>
+    <message>
+        <source>The loaded checkpoint is still on the card.</source>
+        <translation>读入的检查点还留在显存里。</translation>
+    </message>
+    <message>
+        <source>The loaded checkpoint has left {0} on the card.</source>
+        <translation>读入的检查点在显存里遗留了 {0}。</translation>
+    </message>
+    <message>
+        <source>Context, libraries or communication take more of the card.</source>
+        <translation>上下文、库或通信占用了更多显存。</translation>
+    </message>
+    <message>
+        <source>Processes of this run take more and more main memory.</source>
+        <translation>本次训练的进程占用的内存越来越多。</translation>
+    </message>
+    <message>
+        <source>The driver moves memory of the card to main memory and back.</source>
+        <translation>驱动在显存和内存之间来回搬运。</translation>
+    </message>
+    <message>
+        <source>The driver moves memory of the card to main memory and back: a step takes {0} times as long.</source>
+        <translation>驱动在显存和内存之间来回搬运：每步耗时是原来的 {0} 倍。</translation>
+    </message>
+    <message>
         <source>First optimizer step</source>
         <translation>首次优化器更新</translation>
     </message>
     <message>
+        <source>A larger batch</source>
+        <translation>更大的批次</translation>
+    </message>
+    <message>
         <source>Memory never freed</source>
         <translation>显存从未释放</translation>
+    </message>
+    <message>
+        <source>Memory in small pieces</source>
+        <translation>显存碎片</translation>
+    </message>
+    <message>
+        <source>Another process on the card</source>
+        <translation>显卡上的其他进程</translation>
+    </message>
+    <message>
+        <source>Validation</source>
+        <translation>验证</translation>
+    </message>
+    <message>
+        <source>Saving a checkpoint</source>
+        <translation>保存检查点</translation>
+    </message>
+    <message>
+        <source>Resuming from a checkpoint</source>
+        <translation>从检查点接着训练</translation>
+    </message>
+    <message>
+        <source>Memory outside the allocator</source>
+        <translation>分配器之外的显存</translation>
+    </message>
+    <message>
+        <source>Main memory (RAM)</source>
+        <translation>电脑内存</translation>
+    </message>
+    <message>
+        <source>Spilling into main memory</source>
+        <translation>显存溢出到内存</translation>
+    </message>
+    <message>
+        <source>first step</source>
+        <translation>首次更新</translation>
+    </message>
+    <message>
+        <source>larger batch</source>
+        <translation>更大批次</translation>
+    </message>
+    <message>
+        <source>leak</source>
+        <translation>泄漏</translation>
+    </message>
+    <message>
+        <source>small pieces</source>
+        <translation>碎片</translation>
+    </message>
+    <message>
+        <source>other process</source>
+        <translation>其他进程</translation>
+    </message>
+    <message>
+        <source>validation</source>
+        <translation>验证</translation>
+    </message>
+    <message>
+        <source>saving</source>
+        <translation>保存</translation>
+    </message>
+    <message>
+        <source>resuming</source>
+        <translation>接着训练</translation>
+    </message>
+    <message>
+        <source>outside PyTorch</source>
+        <translation>PyTorch 之外</translation>
+    </message>
+    <message>
+        <source>RAM</source>
+        <translation>内存</translation>
+    </message>
+    <message>
+        <source>spilling</source>
+        <translation>溢出</translation>
     </message>
     <message>
         <source>watching</source>
@@ -2311,8 +3311,108 @@
         <translation>Adam 和 AdamW 为每个参数保存两个数，并在第一步建立。更小的网络、SGD 或不用 foreach 更新需要的显存更少。只有激活占大头时，减小批量才有用。</translation>
     </message>
     <message>
+        <source>Activations grow with the samples, tokens or pixels of a batch, and one batch of the data is larger than the others. Cut or split the longest samples, sort them by length so that batches hold as many tokens each, or take fewer samples and accumulate.</source>
+        <translation>激活随批次的样本、词元或像素增长，而数据中有一个批次特别大。请截断或拆分最长的样本，按长度分组使各批词元数相近，或减少样本并累积梯度。</translation>
+    </message>
+    <message>
         <source>Something keeps a tensor of every step. Look for a list or a running total that takes the loss itself: total += loss keeps the whole graph, total += loss.item() keeps a number. Smaller batches only move the day.</source>
         <translation>有代码保存了每一步的张量。请找把损失本身放进列表或累加的地方：total += loss 会留住整张计算图，total += loss.item() 只留一个数。减小批量只能推迟。</translation>
+    </message>
+    <message>
+        <source>What is free lies in pieces, and none is large enough. Expandable segments join them: set the variable below before the program starts. Batches of equal shape help too, and so does leaving max_split_size_mb alone.</source>
+        <translation>空闲显存都是碎片，没有一块够大。可扩展段能把它们连起来：在程序启动前设置下面的变量。批次形状一致、不改动 max_split_size_mb 也有帮助。</translation>
+    </message>
+    <message>
+        <source>Memory that another process takes is not there for this run. End it, move one of the two to another card, or let this run pause until it is over. A second training of your own counts as well.</source>
+        <translation>其他进程占用的显存，本次训练就用不到。请结束它，把其中一个移到另一张卡，或先暂停本次训练。您自己的另一个训练也算在内。</translation>
+    </message>
+    <message>
+        <source>Validation comes on top of what training holds. Run it under torch.inference_mode(), add up numbers and not tensors, move kept outputs to the CPU, and take a smaller validation batch.</source>
+        <translation>验证要在训练占用之上再用显存。请在 torch.inference_mode() 下验证，累加数值而不是张量，把要保留的输出移到 CPU，并减小验证批量。</translation>
+    </message>
+    <message>
+        <source>A copy of the state on the card doubles it for a moment. Copy tensor by tensor to main memory before saving, keep moving averages there too, and let go of the copy when it is written.</source>
+        <translation>在显存里复制状态会使占用暂时加倍。保存前请逐个张量复制到内存，滑动平均也放在内存，写完后释放副本。</translation>
+    </message>
+    <message>
+        <source>A checkpoint that is loaded onto the card lies there beside the model. Load it with map_location=&apos;cpu&apos;, load the state, then delete the checkpoint before the first step.</source>
+        <translation>读到显存里的检查点会与模型并存。请用 map_location=&apos;cpu&apos; 读入，载入状态后，在第一步之前删除它。</translation>
+    </message>
+    <message>
+        <source>Context, cuDNN and cuBLAS workspaces, compiled kernels and communication buffers lie outside PyTorch&apos;s allocator. Keep shapes constant, switch torch.backends.cudnn.benchmark off, limit NCCL&apos;s buffers, or leave them room with torch.cuda.set_per_process_memory_fraction().</source>
+        <translation>上下文、cuDNN 与 cuBLAS 工作区、编译的内核和通信缓冲都在 PyTorch 分配器之外。请保持形状不变，关闭 torch.backends.cudnn.benchmark，限制 NCCL 缓冲，或用 torch.cuda.set_per_process_memory_fraction() 给它们留出空间。</translation>
+    </message>
+    <message>
+        <source>This is the computer&apos;s memory, not the card&apos;s. Fewer loader workers, no growing Python lists in the data set (arrays are shared, lists are copied by every worker), and no cache of decoded samples.</source>
+        <translation>这是电脑内存，不是显存。请减少加载进程，数据集中不要用不断增长的 Python 列表（数组可共享，列表会被每个进程复制），也不要缓存解码后的样本。</translation>
+    </message>
+    <message>
+        <source>On Windows and WSL the driver moves what does not fit into main memory. Take a smaller batch, or set &apos;CUDA - Sysmem Fallback Policy&apos; to &apos;Prefer No Sysmem Fallback&apos; in the NVIDIA control panel: then there is an error instead.</source>
+        <translation>在 Windows 和 WSL 上，驱动会把放不下的移到内存。请减小批量，或在 NVIDIA 控制面板把“CUDA - 系统内存回退策略”设为“首选无系统内存回退”，这样会直接报错。</translation>
+    </message>
+    <message>
+        <source>Save what is learnt and pause.</source>
+        <translation>保存已学到的并暂停。</translation>
+    </message>
+    <message>
+        <source>Pause before the call that cannot succeed.</source>
+        <translation>在无法成功的调用之前暂停。</translation>
+    </message>
+    <message>
+        <source>Shrink the micro-batch; accumulation keeps the batch as large.</source>
+        <translation>缩小微批量，用梯度累积保持批量不变。</translation>
+    </message>
+    <message>
+        <source>Cut or split the longest batch.</source>
+        <translation>截断或拆分最长的批次。</translation>
+    </message>
+    <message>
+        <source>Draw one step and see who keeps memory.</source>
+        <translation>绘制一步，看看是谁占着显存。</translation>
+    </message>
+    <message>
+        <source>Save, then start again with expandable segments.</source>
+        <translation>先保存，再启用可扩展段重新开始。</translation>
+    </message>
+    <message>
+        <source>End the other process or move it to another card.</source>
+        <translation>结束其他进程，或把它移到另一张卡。</translation>
+    </message>
+    <message>
+        <source>Take a smaller batch for the validation.</source>
+        <translation>减小验证批量。</translation>
+    </message>
+    <message>
+        <source>Validate without a graph and keep no outputs on the card.</source>
+        <translation>验证时不建计算图，也不在显存里保留输出。</translation>
+    </message>
+    <message>
+        <source>Copy the state to main memory before it is saved.</source>
+        <translation>保存前把状态复制到内存。</translation>
+    </message>
+    <message>
+        <source>Load the checkpoint into main memory and let go of it.</source>
+        <translation>把检查点读入内存，用完即释放。</translation>
+    </message>
+    <message>
+        <source>Limit what cuDNN, compilers and communication take.</source>
+        <translation>限制 cuDNN、编译器和通信的占用。</translation>
+    </message>
+    <message>
+        <source>Take fewer loader workers.</source>
+        <translation>减少加载进程。</translation>
+    </message>
+    <message>
+        <source>Free main memory: close programs or caches.</source>
+        <translation>释放内存：关闭程序或缓存。</translation>
+    </message>
+    <message>
+        <source>Use less than the card holds: a smaller micro-batch.</source>
+        <translation>不要用满显卡：缩小微批量。</translation>
+    </message>
+    <message>
+        <source>Set before the program starts:</source>
+        <translation>在程序启动前设置：</translation>
     </message>
 </context>
 <context>
@@ -2387,6 +3487,30 @@
 <context>
     <name>PostMortem</name>
     <message>
+        <source>The run has ended here.</source>
+        <translation>训练在此结束。</translation>
+    </message>
+    <message>
+        <source>The run went on; it needs less memory at this place now.</source>
+        <translation>训练已继续；现在此处需要的显存更少。</translation>
+    </message>
+    <message>
+        <source>The run went on with a micro-batch of {0}.</source>
+        <translation>训练以微批量 {0} 继续。</translation>
+    </message>
+    <message>
+        <source>The run went on with a micro-batch of {0} in place of {1}; the batch is as large as before.</source>
+        <translation>微批量从 {1} 改为 {0} 后训练继续，批量不变。</translation>
+    </message>
+    <message>
+        <source>Step {0}: the end</source>
+        <translation>第 {0} 步：结束</translation>
+    </message>
+    <message>
+        <source>Step {0}: went on with {1}</source>
+        <translation>第 {0} 步：以 {1} 继续</translation>
+    </message>
+    <message>
         <source>The {0} of the card were full.</source>
         <translation>显卡的 {0} 已全部占满。</translation>
     </message>
@@ -2418,8 +3542,16 @@
         <translation>怎么改</translation>
     </message>
     <message>
+        <source>Copy</source>
+        <translation>复制</translation>
+    </message>
+    <message>
         <source>Copy all of this</source>
         <translation>复制全部内容</translation>
+    </message>
+    <message>
+        <source>Which out-of-memory error</source>
+        <translation>哪一次显存不足</translation>
     </message>
 </context>
 <context>
@@ -2493,6 +3625,14 @@
     <message>
         <source>ETA {0}</source>
         <translation>剩余 {0}</translation>
+    </message>
+    <message>
+        <source>Micro-batch {0}, {1} samples a step</source>
+        <translation>微批量 {0}，每步 {1} 个样本</translation>
+    </message>
+    <message>
+        <source>{0}, since step {1}</source>
+        <translation>{0}，自第 {1} 步起</translation>
     </message>
 </context>
 <context>
@@ -2639,6 +3779,10 @@
         <translation>每秒读数</translation>
     </message>
     <message>
+        <source>Warnings and ends</source>
+        <translation>告警与结束</translation>
+    </message>
+    <message>
         <source>Sessions are kept in</source>
         <translation>会话保存在</translation>
     </message>
@@ -2653,6 +3797,22 @@
     <message>
         <source>as the system</source>
         <translation>跟随系统</translation>
+    </message>
+    <message>
+        <source>Icon in the tray, where the desktop has one</source>
+        <translation>托盘图标（若桌面支持）</translation>
+    </message>
+    <message>
+        <source>Desktop notifications</source>
+        <translation>桌面通知</translation>
+    </message>
+    <message>
+        <source>Only while the window is not in front</source>
+        <translation>仅当窗口不在前台时</translation>
+    </message>
+    <message>
+        <source>A sound with every warning</source>
+        <translation>告警时发出声音</translation>
     </message>
     <message>
         <source>Open</source>
@@ -2887,6 +4047,13 @@
     </message>
 </context>
 <context>
+    <name>TrayIcon</name>
+    <message>
+        <source>Show the window</source>
+        <translation>显示窗口</translation>
+    </message>
+</context>
+<context>
     <name>Verdict</name>
     <message>
         <source>No run. Here is the card</source>
@@ -3087,6 +4254,30 @@
     <message>
         <source>{0} were asked for and not there. The memory is free again; the window goes on.</source>
         <translation>申请 {0} 时已无空间。显存已释放，窗口照常工作。</translation>
+    </message>
+    <message>
+        <source>Out of memory at step {0}; goes on with validation batches of {1}</source>
+        <translation>第 {0} 步显存不足，以验证批量 {1} 继续</translation>
+    </message>
+    <message>
+        <source>Out of memory at step {0}; saves by way of main memory and goes on</source>
+        <translation>第 {0} 步显存不足，改经内存保存并继续</translation>
+    </message>
+    <message>
+        <source>Out of memory at step {0}; goes on, with parameters updated one by one</source>
+        <translation>第 {0} 步显存不足，改为逐个更新参数并继续</translation>
+    </message>
+    <message>
+        <source>Out of memory at step {0}; goes on with micro-batch {1}</source>
+        <translation>第 {0} 步显存不足，以微批量 {1} 继续</translation>
+    </message>
+    <message>
+        <source>The step was done again from the last good state; the batch is as large as before.</source>
+        <translation>已从最后的完好状态重做这一步，批量不变。</translation>
+    </message>
+    <message>
+        <source>{0} were asked for and not there.</source>
+        <translation>请求的 {0} 无法满足。</translation>
     </message>
     <message>
         <source>{0}.</source>

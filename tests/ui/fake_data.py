@@ -51,6 +51,10 @@ class FakeState(StrEnum):
     LONG_RUN = "long_run"
     RESUME_OFFER = "resume_offer"
     DISK_FULL = "disk_full"
+    SEVERAL_ALERTS = "several_alerts"
+    VALIDATION_AHEAD = "validation_ahead"
+    HOST_FULL = "host_full"
+    RESCUED = "rescued"
 
 
 WITHOUT_RUN: Final = frozenset(
@@ -301,6 +305,8 @@ def run_status(
         )
     if state is FakeState.OUT_OF_MEMORY:
         return dataclasses.replace(status, oom=oom_report(now_s))
+    if state is FakeState.RESCUED:
+        return dataclasses.replace(status, batch_size=16, accumulation=4, rescues=rescues(now_s))
     if state is FakeState.FINISHED:
         return dataclasses.replace(status, step=total, epoch=config.epochs, total_steps=total)
     return status
@@ -330,6 +336,17 @@ def oom_report(now_s: float) -> OomReport:
             ("features.2", int(0.42 * GIB)),
             ("classifier.1", int(0.12 * GIB)),
         ),
+    )
+
+
+def rescues(now_s: float) -> tuple[OomReport, ...]:
+    """Twice the card was full, and twice the micro-batch was halved."""
+    ended = dataclasses.replace(oom_report(now_s), cause=None, memory=memory(FakeState.HEALTHY, NOW_STEP))
+    first = dataclasses.replace(
+        ended, t_s=now_s - 300.0, step=NOW_STEP - 240, batch_size=64, rescued_batch_size=32, phase=Phase.FORWARD
+    )
+    return first, dataclasses.replace(
+        ended, t_s=now_s - 20.0, step=NOW_STEP - 16, batch_size=32, rescued_batch_size=16, cause=Cause.BATCH_SHAPE.value
     )
 
 

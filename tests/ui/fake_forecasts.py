@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Final
 
 from desktop_app.core.estimates import PhasePeaks, Timeline
 from desktop_app.core.forecasts import Alert, AlertSeverity, Cause, Estimate, Forecast, Lever, Quantiles, Verdict
@@ -223,3 +225,84 @@ def calm_forecast(now_s: float, step: int, capacity_bytes: int) -> Forecast:
         flood_low_bytes=int(4.56 * GIB),
         flood_high_bytes=int(4.62 * GIB),
     )
+
+
+# One alert of every cause, with the figures that ``desktop_app.forecast`` gives it.
+EVIDENCE: Final[Mapping[Cause, Mapping[str, float]]] = {
+    Cause.FIRST_OPTIMIZER_STEP: {"demand_bytes": 2.1 * GIB, "room_bytes": 1.1 * GIB},
+    Cause.LEAK: leak_evidence(),
+}
+STATES: Final = frozenset({FakeState.SEVERAL_ALERTS, FakeState.VALIDATION_AHEAD, FakeState.HOST_FULL})
+
+
+def alert_of(
+    cause: Cause,
+    now_s: float,
+    *,
+    severity: AlertSeverity = AlertSeverity.LIKELY,
+    action: str = "save_and_pause",
+    alert_id: int = 1,
+    steps: float = 160.0,
+    cleared_t_s: float | None = None,
+) -> Alert:
+    """An alert of ``cause`` raised now, ``steps`` from the brim."""
+    return Alert(
+        alert_id=alert_id,
+        t_s=now_s,
+        step=NOW_STEP,
+        cause=cause,
+        severity=severity,
+        eta_steps=steps,
+        eta_steps_low=0.85 * steps,
+        eta_steps_high=1.25 * steps,
+        eta_s=1.25 * steps,
+        eta_low_s=1.0625 * steps,
+        eta_high_s=1.5625 * steps,
+        evidence=EVIDENCE.get(cause, {}),
+        action=action,
+        cleared_t_s=cleared_t_s,
+    )
+
+
+def forecast_of(alert: Alert, now_s: float) -> Forecast:
+    """The forecast that says the same as ``alert``."""
+    return Forecast(
+        t_s=now_s,
+        step=NOW_STEP,
+        device_bytes=device_bytes(FakeState.HEALTHY, NOW_STEP),
+        capacity_bytes=6 * GIB,
+        p_oom={1: 0.0, 10: 0.02, 100: 0.31},
+        p_oom_epoch=0.35,
+        p_oom_run=0.93,
+        cause=alert.cause,
+        cause_share=0.9,
+        severity=alert.severity,
+        eta_steps=alert.eta_steps,
+        eta_steps_low=alert.eta_steps_low,
+        eta_steps_high=alert.eta_steps_high,
+        eta_s=alert.eta_s,
+        eta_low_s=alert.eta_low_s,
+        eta_high_s=alert.eta_high_s,
+        flood_low_bytes=int(6.1 * GIB),
+        flood_high_bytes=int(6.4 * GIB),
+        evidence=alert.evidence,
+    )
+
+
+def alerting(state: FakeState, now_s: float) -> tuple[Forecast, tuple[Alert, ...]]:
+    """Forecast and alerts of the states in ``STATES``."""
+    if state is FakeState.VALIDATION_AHEAD:
+        alert = alert_of(Cause.VALIDATION, now_s, action="smaller_validation_batch", steps=48.0)
+        return forecast_of(alert, now_s), (alert,)
+    if state is FakeState.HOST_FULL:
+        alert = alert_of(Cause.HOST_MEMORY, now_s, action="fewer_workers", severity=AlertSeverity.IMMINENT, steps=14.0)
+        return forecast_of(alert, now_s), (alert,)
+    over = alert_of(
+        Cause.FRAGMENTATION, now_s - 330.0, action="expandable_segments", alert_id=1, cleared_t_s=now_s - 90.0
+    )
+    others = (
+        alert_of(Cause.NEIGHBOUR, now_s - 180.0, action="close_neighbour", alert_id=2, steps=420.0),
+        alert_of(Cause.SPILL, now_s - 60.0, action="leave_room", alert_id=4, severity=AlertSeverity.WATCH),
+        alert_of(Cause.LEAK, now_s - 30.0, alert_id=3, severity=AlertSeverity.IMMINENT, steps=16.0),
+    )
+    return forecast_of(others[-1], now_s), (over, *others)

@@ -84,6 +84,15 @@ class FakeWorkspace:
         self.run_config.set(config)
         self.set_run(state=RunState.PREPARING, run_name=config.name or config.data)
 
+    def start_demo(self, name: str) -> None:
+        self.calls.append(("start_demo", name))
+        self.set_run(state=RunState.PREPARING, run_name=name)
+
+    def shrink_batch(self) -> None:
+        self.calls.append(("shrink_batch",))
+        status = self.run.get()
+        self.set_run(batch_size=status.batch_size // 2, accumulation=status.accumulation * 2)
+
     def pause(self) -> None:
         self.calls.append(("pause",))
         self.set_run(state=RunState.PAUSING, waiting_step=self.run.get().step + 1)
@@ -278,6 +287,14 @@ class FakeWorkspace:
             self._post(
                 now_s - 60.0, EventKind.ALERT, Level.WARNING, "alert.leak", {"cause": "leak", "severity": "likely"}
             )
+        if self.state is FakeState.SEVERAL_ALERTS:
+            for ago_s, cause in ((330.0, "fragmentation"), (180.0, "neighbour"), (30.0, "leak")):
+                self._post(now_s - ago_s, EventKind.ALERT, Level.WARNING, f"forecast.{cause}", {"cause": cause})
+            self._post(now_s - 90.0, EventKind.ALERT_CLEARED, Level.INFO, "forecast.fragmentation", {})
+        if self.state is FakeState.RESCUED:
+            for report in fake_data.rescues(now_s):
+                params = {"step": report.step, "batch_after": report.rescued_batch_size}
+                self._post(report.t_s, EventKind.RESCUE, Level.WARNING, "rescue.training", params)
         if self.state is FakeState.OUT_OF_MEMORY:
             self._post(now_s, EventKind.OOM, Level.ERROR, "run.out_of_memory", {"step": fake_data.NOW_STEP + 160})
         if self.state is FakeState.GPU_LOST:
@@ -298,6 +315,10 @@ class FakeWorkspace:
                 self.forecast.set(fake_forecasts.leak_forecast(now_s))
                 alert = dataclasses.replace(alert, t_s=now_s, step=fake_data.NOW_STEP, eta_steps=160.0, eta_s=200.0)
             self.alerts.set((alert,))
+        elif self.state in fake_forecasts.STATES:
+            forecast, alerts = fake_forecasts.alerting(self.state, now_s)
+            self.forecast.set(forecast)
+            self.alerts.set(alerts)
         elif self.state not in fake_data.ENDED and self.state is not FakeState.PREPARING:
             self.forecast.set(fake_forecasts.calm_forecast(now_s, step, self.cards.get()[0].capacity_bytes or 0))
         forecast = self.forecast.get()

@@ -202,7 +202,7 @@ def test_span_commands_are_the_spans_of_the_charts(make_window: MakeWindow) -> N
 
 def test_palette_runs_the_chosen_command(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(FakeWorkspace(FakeState.HEALTHY))
-    window.open_palette()
+    window.dialogs.open_palette()
     palette = window.findChild(CommandPalette)
     assert palette is not None
     qtbot.waitUntil(palette.isVisible)
@@ -216,7 +216,7 @@ def test_palette_runs_the_chosen_command(make_window: MakeWindow, qtbot: QtBot) 
 
 def test_palette_lists_only_what_can_be_chosen(make_window: MakeWindow) -> None:
     window = make_window(FakeWorkspace(FakeState.NOTHING))
-    window.open_palette()
+    window.dialogs.open_palette()
     palette = window.findChild(CommandPalette)
     assert palette is not None
     shown = palette.shown_ids()

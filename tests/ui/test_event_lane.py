@@ -150,7 +150,7 @@ def stack(show: Callable[..., QWidget]) -> ChartStack:
 
 def test_events_of_the_queue_are_where_they_happened(stack: ChartStack) -> None:
     marks = {mark.text: mark for mark in stack.stage.lane.marks()}
-    assert set(marks) == {"checkpoint", "forecast"}
+    assert set(marks) == {"checkpoint", "forecast: leak"}
     plot, view = stack.stage.lane.plot, stack.view
     expected = plot.left() + (-250.0 - view.left) / view.width * plot.width()
     assert marks["checkpoint"].x == pytest.approx(expected, abs=2.0)

@@ -69,7 +69,7 @@ def choose(box: QComboBox, value: object) -> None:
 def test_dialog_takes_effect_at_once(make_window: MakeWindow, qtbot: QtBot) -> None:
     workspace = FakeWorkspace(FakeState.NOTHING)
     window = make_window(workspace)
-    window.show_settings()
+    window.dialogs.show_settings()
     dialog = window.findChild(SettingsDialog)
     assert dialog is not None
     theme, language, sampling = dialog.findChildren(QComboBox)

@@ -5,37 +5,60 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QStyleOptionGraphicsItem, QWidget
 
-from desktop_app.core.forecasts import Forecast
+from desktop_app.core.forecasts import Cause, Forecast
 from desktop_app.core.units import GIB
 from desktop_app.ui.brush import Typeset
 from desktop_app.ui.charts import texts
 from desktop_app.ui.charts.scales import Axis
 from desktop_app.ui.charts.time_axis import View
+from desktop_app.ui.texts.outlooks import BESIDE_THE_CARD
 from desktop_app.ui.theme import Theme, color
 
 _BAND_ALPHA: Final = 0.25
 _DOT_LINES: Final = 0.35  # radius of the dot in label lines
+# Causes that come at one moment; the others fill the card little by little.
+_SUDDEN: Final = frozenset(
+    {Cause.FIRST_OPTIMIZER_STEP, Cause.BATCH_SHAPE, Cause.VALIDATION, Cause.CHECKPOINT_SAVE, Cause.RESUME}
+)
 _ARROW: Final = "\N{RIGHTWARDS ARROW}"
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A forecast in pixels of the panel: where the line starts, and where it and its band meet the brim."""
+    """A forecast in pixels of the panel: where the line starts, and where it and its band meet the brim.
+
+    ``sudden``: nothing grows until then; the line stays level and rises at its end.
+    """
 
     start: QPointF
     end: QPointF
     early: QPointF
     late: QPointF
     text: str
+    sudden: bool = False
+
+    @property
+    def line(self) -> QPolygonF:
+        bend = [QPointF(self.end.x(), self.start.y())] if self.sudden else []
+        return QPolygonF([self.start, *bend, self.end])
+
+    @property
+    def band(self) -> QPolygonF:
+        """Where the line may lie, 8 times of 10."""
+        if not self.sudden:
+            return QPolygonF([self.start, self.early, self.late])
+        level = self.start.y()
+        low, high = QPointF(self.early.x(), level), QPointF(self.late.x(), level)
+        return QPolygonF([low, self.early, self.late, high])
 
 
 def course(forecast: Forecast, *, view: View, plot: QRectF, axis: Axis) -> Course | None:
-    """``None`` when nothing will run out, or all of it lies in the past of the window."""
-    if forecast.eta_s is None:
+    """``None`` when nothing will run out here, or all of it lies in the past of the window."""
+    if forecast.eta_s is None or forecast.cause in BESIDE_THE_CARD:
         return None
     x_scale = plot.width() / view.width
 
@@ -52,6 +75,7 @@ def course(forecast: Forecast, *, view: View, plot: QRectF, axis: Axis) -> Cours
         early=place(forecast.t_s + early, brim),
         late=place(forecast.t_s + late, brim),
         text="" if forecast.eta_steps is None else texts.step(forecast.step + forecast.eta_steps),
+        sudden=forecast.cause in _SUDDEN,
     )
     return made if made.end.x() >= plot.left() and made.start.x() <= plot.right() else None
 
@@ -101,11 +125,12 @@ class ForecastItem(QGraphicsObject):
         danger = color(self._theme.danger)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(color(self._theme.danger, _BAND_ALPHA))
-        painter.drawPolygon(QPolygonF([made.start, made.early, made.late]))
+        painter.drawPolygon(made.band)
         pen = QPen(danger, 1.4)
         pen.setDashPattern([4, 3])
         painter.setPen(pen)
-        painter.drawLine(QLineF(made.start, made.end))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPolyline(made.line)
         self._paint_end(painter, made)
 
     def _paint_end(self, painter: QPainter, made: Course) -> None:

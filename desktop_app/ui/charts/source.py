@@ -18,6 +18,7 @@ from desktop_app.ui.charts.time_axis import View
 from desktop_app.ui.charts.tracks import Frame
 from desktop_app.ui.tank_reader import lost_reason, selected_card
 from desktop_app.ui.texts import numbers
+from desktop_app.ui.texts.outlooks import BESIDE_THE_CARD
 from desktop_app.ui.theme import Theme
 
 # The read-out's lines: (name, history, column, colour).
@@ -85,7 +86,7 @@ class Source:
     def forecast_s(self) -> float | None:
         """Seconds from now to the late end of the forecast's interval; ``None`` when nothing is forecast."""
         forecast = self.forecast()
-        if forecast is None or forecast.eta_s is None:
+        if forecast is None or forecast.eta_s is None or forecast.cause in BESIDE_THE_CARD:
             return None
         late_s = forecast.eta_s if forecast.eta_high_s is None else forecast.eta_high_s
         return max(0.0, forecast.t_s + late_s - self.now_s)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from PySide6.QtCore import QCoreApplication
 
 from desktop_app.core.events import Event, EventKind
 from desktop_app.ui.charts.time_axis import ALL, TimeWords
-from desktop_app.ui.texts import numbers
+from desktop_app.ui.i18n import QT_TRANSLATE_NOOP
+from desktop_app.ui.texts import numbers, outlooks
 
 
 def name() -> str:
@@ -141,8 +144,24 @@ def readout(key: str) -> str:
 
 
 def event(what: Event) -> str:
-    """One or two words for the lane: by its code where that says more than its kind."""
+    """A few words for the lane: by its cause or code where that says more than its kind."""
+    cause = what.params.get("cause")
+    if what.kind is EventKind.ALERT and isinstance(cause, str):
+        return QCoreApplication.translate("Charts", "forecast: {0}").format(outlooks.short_cause(cause))
+    if (words := _SHRUNK.get(what.code)) is not None:
+        size = what.params.get("batch_after")
+        return QCoreApplication.translate("Charts", words).format(
+            numbers.integer(size) if isinstance(size, int) else "?"
+        )
     return _event_by_code(what.code) or _event_by_kind(what.kind)
+
+
+# Codes of ``training.rescue``.
+_SHRUNK: Final = {
+    "rescue.training": QT_TRANSLATE_NOOP("Charts", "rescued, batch {0}"),
+    "rescue.validation": QT_TRANSLATE_NOOP("Charts", "rescued, validation {0}"),
+    "run.shrunk": QT_TRANSLATE_NOOP("Charts", "batch {0}"),
+}
 
 
 def _event_by_code(code: str) -> str | None:
@@ -152,6 +171,7 @@ def _event_by_code(code: str) -> str | None:
         "run.failed": QCoreApplication.translate("Charts", "failed"),
         "learning.not_learning": QCoreApplication.translate("Charts", "not learning"),
         "learning.learning_again": QCoreApplication.translate("Charts", "learning again"),
+        "run.not_shrunk": QCoreApplication.translate("Charts", "cannot shrink"),
         "checkpoint.failed": QCoreApplication.translate("Charts", "checkpoint failed"),
         "checkpoint.not_finite": QCoreApplication.translate("Charts", "checkpoint failed"),
     }
@@ -170,6 +190,8 @@ def _event_by_kind(kind: EventKind) -> str:
         EventKind.ALERT: QCoreApplication.translate("Charts", "forecast"),
         EventKind.ALERT_CLEARED: QCoreApplication.translate("Charts", "all clear"),
         EventKind.OOM: QCoreApplication.translate("Charts", "out of memory"),
+        EventKind.RESCUE: QCoreApplication.translate("Charts", "rescued"),
+        EventKind.CHANGE: QCoreApplication.translate("Charts", "changed"),
         EventKind.OUTAGE: QCoreApplication.translate("Charts", "GPU lost"),
         EventKind.BACK: QCoreApplication.translate("Charts", "GPU back"),
         EventKind.DATA_SKIPPED: QCoreApplication.translate("Charts", "files skipped"),

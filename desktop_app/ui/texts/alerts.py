@@ -23,3 +23,13 @@ def state(alert: Alert, *, ignored: bool) -> str:
     if ignored:
         return QCoreApplication.translate("Alerts", "Ignored")
     return outlooks.severity_name(alert.severity)
+
+
+def details() -> str:
+    """The button that shows all figures."""
+    return QCoreApplication.translate("Alerts", "Figures and advice")
+
+
+def cleared(count: int) -> str:
+    """The fold over the alerts that are over: ``Over  3``."""
+    return QCoreApplication.translate("Alerts", "Over  {0}").format(numbers.integer(count))

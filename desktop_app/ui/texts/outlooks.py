@@ -1,4 +1,4 @@
-"""Words for alerts: what will happen and when, on what evidence, and what to do."""
+"""Words for alerts: what will happen, and when. ``texts.evidence`` has the numbers, ``texts.advice`` what to do."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from desktop_app.ui.texts import numbers
 
 # Closer than this the words say "now"; a step takes longer to read about.
 _NOW_S: Final = 2.0
+# Causes that do not end in an out-of-memory error of the card: nothing of theirs belongs on its curve.
+BESIDE_THE_CARD: Final = frozenset({Cause.HOST_MEMORY, Cause.SPILL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +51,23 @@ def outlook_of(alert: Alert, forecast: Forecast | None = None) -> Outlook:
 
 def sentence(outlook: Outlook) -> str:
     """``Out of memory likely at step 1,840, in about 3 min 20 s (2:50 to 4:10, 8 of 10)``."""
-    watching = outlook.severity is AlertSeverity.WATCH
-    if outlook.cause is Cause.FIRST_OPTIMIZER_STEP:
-        if watching:
-            return QCoreApplication.translate("Outlook", "The first optimizer step may run out of memory")
-        return QCoreApplication.translate("Outlook", "Out of memory likely in the first optimizer step")
-    if watching:
-        return QCoreApplication.translate("Outlook", "Memory grows from step to step. Watching")
+    if outlook.severity is AlertSeverity.WATCH:
+        return QCoreApplication.translate("Outlook", _WATCHING[outlook.cause])
+    if outlook.cause in (Cause.FIRST_OPTIMIZER_STEP, Cause.SPILL):
+        return QCoreApplication.translate("Outlook", _HAPPENINGS[outlook.cause])
     text = _where(outlook)
     if outlook.eta_low_s is None or outlook.eta_high_s is None or (outlook.eta_s or 0.0) <= _NOW_S:
+        return text
+    if outlook.eta_high_s <= outlook.eta_low_s:
         return text
     interval = numbers.time_range(outlook.eta_low_s, outlook.eta_high_s)
     return QCoreApplication.translate("Outlook", "{0}  ({1}, 8 of 10)").format(text, interval)
 
 
 def _where(outlook: Outlook) -> str:
+    """What happens at which step, in how long."""
+    if outlook.cause in _HAPPENINGS:
+        return _happening_where(outlook, QCoreApplication.translate("Outlook", _HAPPENINGS[outlook.cause]))
     if outlook.step is None:
         return QCoreApplication.translate("Outlook", "Out of memory likely")
     step = numbers.integer(outlook.step)
@@ -76,62 +80,73 @@ def _where(outlook: Outlook) -> str:
     )
 
 
-def evidence(outlook: Outlook) -> str:
-    """The numbers behind it and the usual cause, in one line."""
-    if outlook.cause is Cause.FIRST_OPTIMIZER_STEP:
-        return _first_step_evidence(outlook.evidence)
-    return _leak_evidence(outlook.evidence)
+def _happening_where(outlook: Outlook, what: str) -> str:
+    if outlook.step is None:
+        return what
+    step = numbers.integer(outlook.step)
+    if outlook.eta_s is None:
+        return QCoreApplication.translate("Outlook", "{0}: step {1}").format(what, step)
+    if outlook.eta_s <= _NOW_S:
+        return QCoreApplication.translate("Outlook", "{0}: step {1}, any moment now").format(what, step)
+    return QCoreApplication.translate("Outlook", "{0}: step {1}, in about {2}").format(
+        what, step, numbers.about(outlook.eta_s)
+    )
 
 
-def _first_step_evidence(facts: Mapping[str, float]) -> str:
-    demand, room, peak = facts.get("demand_bytes"), facts.get("room_bytes"), facts.get("estimated_peak_bytes")
-    if demand is not None and room is not None:
-        return QCoreApplication.translate(
-            "Outlook", "The optimizer makes its state in this step: it needs {0}, and {1} are free."
-        ).format(numbers.size(demand), numbers.size(room))
-    if peak is not None:
-        return QCoreApplication.translate(
-            "Outlook", "The optimizer makes its state in this step; the estimate puts the peak at {0}."
-        ).format(numbers.size(peak))
-    return QCoreApplication.translate("Outlook", "The optimizer makes its state in this step.")
-
-
-def _leak_evidence(facts: Mapping[str, float]) -> str:
-    slope, steps = facts.get("slope_bytes_per_step"), facts.get("grown_steps")
-    usual = QCoreApplication.translate("Outlook", "Typical cause: a loss kept with its graph.")
-    if slope is None or steps is None:
-        unknown = QCoreApplication.translate("Outlook", "Memory that is never freed.")
-        return numbers.sentences(unknown, usual)
-    if "batch_samples" in facts:
-        growth = QCoreApplication.translate(
-            "Outlook", "Memory that is never freed: +{0} a step for {1} steps, batch shape unchanged."
-        )
-    else:
-        growth = QCoreApplication.translate("Outlook", "Memory that is never freed: +{0} a step for {1} steps.")
-    return numbers.sentences(growth.format(numbers.small_size(slope), numbers.integer(steps)), usual)
-
-
+# What happens, for causes that are tied to one thing; the others are a time when memory is full.
+_HAPPENINGS: Final = {
+    Cause.FIRST_OPTIMIZER_STEP: QT_TRANSLATE_NOOP("Outlook", "Out of memory likely in the first optimizer step"),
+    Cause.BATCH_SHAPE: QT_TRANSLATE_NOOP("Outlook", "Out of memory likely with a larger batch"),
+    Cause.VALIDATION: QT_TRANSLATE_NOOP("Outlook", "Out of memory likely in the validation"),
+    Cause.CHECKPOINT_SAVE: QT_TRANSLATE_NOOP("Outlook", "Out of memory likely while a checkpoint is saved"),
+    Cause.RESUME: QT_TRANSLATE_NOOP("Outlook", "Out of memory likely after resuming"),
+    Cause.HOST_MEMORY: QT_TRANSLATE_NOOP("Outlook", "The computer's main memory (RAM) is likely to be full"),
+    Cause.SPILL: QT_TRANSLATE_NOOP("Outlook", "The card is full and spills into main memory: no error, but far slower"),
+}
+_WATCHING: Final = {
+    Cause.FIRST_OPTIMIZER_STEP: QT_TRANSLATE_NOOP("Outlook", "The first optimizer step may run out of memory"),
+    Cause.BATCH_SHAPE: QT_TRANSLATE_NOOP("Outlook", "A larger batch may run out of memory"),
+    Cause.LEAK: QT_TRANSLATE_NOOP("Outlook", "Memory grows from step to step. Watching"),
+    Cause.FRAGMENTATION: QT_TRANSLATE_NOOP("Outlook", "Free memory breaks into small pieces. Watching"),
+    Cause.NEIGHBOUR: QT_TRANSLATE_NOOP("Outlook", "Another process takes more and more of the card. Watching"),
+    Cause.VALIDATION: QT_TRANSLATE_NOOP("Outlook", "The validation may run out of memory"),
+    Cause.CHECKPOINT_SAVE: QT_TRANSLATE_NOOP("Outlook", "Saving a checkpoint may run out of memory"),
+    Cause.RESUME: QT_TRANSLATE_NOOP("Outlook", "Resuming has left little room. Watching"),
+    Cause.OUTSIDE_ALLOCATOR: QT_TRANSLATE_NOOP("Outlook", "Memory outside PyTorch's allocator grows. Watching"),
+    Cause.HOST_MEMORY: QT_TRANSLATE_NOOP("Outlook", "The computer's main memory (RAM) fills up. Watching"),
+    Cause.SPILL: QT_TRANSLATE_NOOP("Outlook", "The card is about to spill into main memory. Watching"),
+}
 _CAUSES: Final = {
     Cause.FIRST_OPTIMIZER_STEP: QT_TRANSLATE_NOOP("Outlook", "First optimizer step"),
+    Cause.BATCH_SHAPE: QT_TRANSLATE_NOOP("Outlook", "A larger batch"),
     Cause.LEAK: QT_TRANSLATE_NOOP("Outlook", "Memory never freed"),
+    Cause.FRAGMENTATION: QT_TRANSLATE_NOOP("Outlook", "Memory in small pieces"),
+    Cause.NEIGHBOUR: QT_TRANSLATE_NOOP("Outlook", "Another process on the card"),
+    Cause.VALIDATION: QT_TRANSLATE_NOOP("Outlook", "Validation"),
+    Cause.CHECKPOINT_SAVE: QT_TRANSLATE_NOOP("Outlook", "Saving a checkpoint"),
+    Cause.RESUME: QT_TRANSLATE_NOOP("Outlook", "Resuming from a checkpoint"),
+    Cause.OUTSIDE_ALLOCATOR: QT_TRANSLATE_NOOP("Outlook", "Memory outside the allocator"),
+    Cause.HOST_MEMORY: QT_TRANSLATE_NOOP("Outlook", "Main memory (RAM)"),
+    Cause.SPILL: QT_TRANSLATE_NOOP("Outlook", "Spilling into main memory"),
+}
+# For the lane of events, where a word is all there is room for.
+_SHORT_CAUSES: Final = {
+    Cause.FIRST_OPTIMIZER_STEP: QT_TRANSLATE_NOOP("Outlook", "first step"),
+    Cause.BATCH_SHAPE: QT_TRANSLATE_NOOP("Outlook", "larger batch"),
+    Cause.LEAK: QT_TRANSLATE_NOOP("Outlook", "leak"),
+    Cause.FRAGMENTATION: QT_TRANSLATE_NOOP("Outlook", "small pieces"),
+    Cause.NEIGHBOUR: QT_TRANSLATE_NOOP("Outlook", "other process"),
+    Cause.VALIDATION: QT_TRANSLATE_NOOP("Outlook", "validation"),
+    Cause.CHECKPOINT_SAVE: QT_TRANSLATE_NOOP("Outlook", "saving"),
+    Cause.RESUME: QT_TRANSLATE_NOOP("Outlook", "resuming"),
+    Cause.OUTSIDE_ALLOCATOR: QT_TRANSLATE_NOOP("Outlook", "outside PyTorch"),
+    Cause.HOST_MEMORY: QT_TRANSLATE_NOOP("Outlook", "RAM"),
+    Cause.SPILL: QT_TRANSLATE_NOOP("Outlook", "spilling"),
 }
 _SEVERITIES: Final = {
     AlertSeverity.WATCH: QT_TRANSLATE_NOOP("Outlook", "watching"),
     AlertSeverity.LIKELY: QT_TRANSLATE_NOOP("Outlook", "likely"),
     AlertSeverity.IMMINENT: QT_TRANSLATE_NOOP("Outlook", "imminent"),
-}
-_ADVICE: Final = {
-    Cause.FIRST_OPTIMIZER_STEP: QT_TRANSLATE_NOOP(
-        "Outlook",
-        "Adam and AdamW keep two numbers for every parameter and make them in the first step. A smaller network, SGD, "
-        "or an update without foreach needs less. A smaller batch helps only when activations are the larger part.",
-    ),
-    Cause.LEAK: QT_TRANSLATE_NOOP(
-        "Outlook",
-        "Something keeps a tensor of every step. Look for a list or a running total that takes the loss itself: "
-        "total += loss keeps the whole graph, total += loss.item() keeps a number. "
-        "Smaller batches only move the day.",
-    ),
 }
 
 
@@ -143,11 +158,14 @@ def cause_name(cause: Cause | str) -> str:
         return str(cause)
 
 
+def short_cause(cause: Cause | str) -> str:
+    """One or two words; an unknown cause keeps its code."""
+    try:
+        return QCoreApplication.translate("Outlook", _SHORT_CAUSES[Cause(cause)])
+    except ValueError:
+        return str(cause)
+
+
 def severity_name(severity: AlertSeverity) -> str:
     """``likely``."""
     return QCoreApplication.translate("Outlook", _SEVERITIES[severity])
-
-
-def advice(cause: Cause) -> str:
-    """What to look for and what to change."""
-    return QCoreApplication.translate("Outlook", _ADVICE[cause])

@@ -10,7 +10,8 @@ from PySide6.QtCore import QCoreApplication
 from desktop_app.core.forecasts import Cause
 from desktop_app.core.steps import MemoryStats, OomReport
 from desktop_app.core.units import GIB, KIB, MIB
-from desktop_app.ui.texts import fields, numbers, outlooks, verdicts
+from desktop_app.ui.texts import fields, numbers, verdicts
+from desktop_app.ui.texts.advice import for_cause
 
 # "… of which 1.12 GiB is free": torch's own count, other processes included (CUDACachingAllocator.cpp, format_size).
 _FREE: Final = re.compile(r"of which (\d+(?:\.\d+)?) (bytes|KiB|MiB|GiB) is free")
@@ -19,20 +20,48 @@ _LONG_WORD: Final = 20  # characters; a longer one may be broken
 _ZERO_WIDTH_SPACE: Final = "\N{ZERO WIDTH SPACE}"
 
 
+def outcome(report: OomReport) -> str:
+    """What became of the run."""
+    if report.rescued_batch_size is None:
+        return QCoreApplication.translate("PostMortem", "The run has ended here.")
+    size = numbers.integer(report.rescued_batch_size)
+    if report.rescued_batch_size == report.batch_size:
+        return QCoreApplication.translate("PostMortem", "The run went on; it needs less memory at this place now.")
+    if report.batch_size is None:
+        return QCoreApplication.translate("PostMortem", "The run went on with a micro-batch of {0}.").format(size)
+    return QCoreApplication.translate(
+        "PostMortem", "The run went on with a micro-batch of {0} in place of {1}; the batch is as large as before."
+    ).format(size, numbers.integer(report.batch_size))
+
+
+def choice(report: OomReport) -> str:
+    """``Step 1,840: went on with 16`` in the list of several."""
+    step = numbers.integer(report.step)
+    if report.rescued_batch_size is None:
+        return QCoreApplication.translate("PostMortem", "Step {0}: the end").format(step)
+    return QCoreApplication.translate("PostMortem", "Step {0}: went on with {1}").format(
+        step, numbers.integer(report.rescued_batch_size)
+    )
+
+
 def what_was_full(report: OomReport) -> str:
     """What was asked for, what was free, and what the card has."""
     if report.capacity_bytes is None:
-        return verdicts.out_of_memory_help(report)
+        return _asked(report)
     capacity = numbers.size(report.capacity_bytes)
     if report.requested_bytes is None:
         return QCoreApplication.translate("PostMortem", "The {0} of the card were full.").format(capacity)
     free = _free_bytes(report)
     if free is None or free >= report.requested_bytes:
         # Something else than the size of the card was in the way: a memory fraction, say.
-        return verdicts.out_of_memory_help(report)
+        return _asked(report)
     return QCoreApplication.translate("PostMortem", "{0} of {1} were free when {2} more were needed.").format(
         numbers.size(free), capacity, numbers.size(report.requested_bytes)
     )
+
+
+def _asked(report: OomReport) -> str:
+    return verdicts.out_of_memory_help(report) if report.rescued_batch_size is None else verdicts.not_there(report)
 
 
 def _free_bytes(report: OomReport) -> int | None:
@@ -71,7 +100,7 @@ def owners(report: OomReport) -> list[tuple[str, int]]:
 def advice(report: OomReport) -> str:
     """What to change, by cause; a general order of things to try where the cause is not known."""
     if report.cause in {cause.value for cause in Cause}:
-        return outlooks.advice(Cause(report.cause))
+        return for_cause(Cause(report.cause))
     return QCoreApplication.translate(
         "PostMortem",
         "The run needs more than the card has. A smaller batch with accumulation keeps the training as it is; "
@@ -81,7 +110,7 @@ def advice(report: OomReport) -> str:
 
 def as_text(report: OomReport) -> str:
     """The whole report as plain text."""
-    lines = [verdicts.out_of_memory(report), what_was_full(report), ""]
+    lines = [verdicts.out_of_memory(report), what_was_full(report), outcome(report), ""]
     if report.memory is not None:
         lines += [f"{name}: {numbers.size(size)}" for name, size in holders(report.memory)]
     if report.largest_owners:

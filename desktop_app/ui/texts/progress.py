@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 
 from desktop_app.core.steps import RunStatus
-from desktop_app.ui.texts import numbers
+from desktop_app.ui.texts import numbers, verdicts
 
 
 def epoch(status: RunStatus) -> str:
@@ -26,3 +26,16 @@ def eta(status: RunStatus) -> str:
     if status.eta_low_s is not None and status.eta_high_s is not None:
         half_s = (status.eta_high_s - status.eta_low_s) / 2
     return QCoreApplication.translate("Progress", "ETA {0}").format(numbers.with_uncertainty(status.eta_s, half_s))
+
+
+def batch(status: RunStatus) -> str:
+    """``Micro-batch 16 × 4, 64 samples a step``; empty while a step is one micro-step and nothing was changed."""
+    if status.accumulation <= 1 and not status.rescues:
+        return ""
+    text = QCoreApplication.translate("Progress", "Micro-batch {0}, {1} samples a step").format(
+        verdicts.micro_batch(status.batch_size, status), numbers.integer(status.batch_size * status.accumulation)
+    )
+    if not status.rescues:
+        return text
+    step = numbers.integer(status.rescues[-1].step)
+    return QCoreApplication.translate("Progress", "{0}, since step {1}").format(text, step)

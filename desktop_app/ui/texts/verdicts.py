@@ -7,7 +7,7 @@ import math
 from PySide6.QtCore import QCoreApplication
 
 from desktop_app.core.forecasts import Estimate
-from desktop_app.core.steps import OomReport, RunState, RunStatus
+from desktop_app.core.steps import OomReport, Phase, RunState, RunStatus
 from desktop_app.core.telemetry import Card, Reason
 from desktop_app.ui.texts import fields, numbers, reasons
 
@@ -236,6 +236,51 @@ def out_of_memory_help(report: OomReport) -> str:
     return QCoreApplication.translate(
         "Verdict", "{0} were asked for and not there. The memory is free again; the window goes on."
     ).format(numbers.size(report.requested_bytes))
+
+
+def rescued(report: OomReport, status: RunStatus) -> str:
+    """``Out of memory at step 1,840; goes on with micro-batch 16 × 4``."""
+    step = numbers.integer(report.step)
+    if report.phase is Phase.VALIDATION and report.rescued_batch_size is not None:
+        return QCoreApplication.translate(
+            "Verdict", "Out of memory at step {0}; goes on with validation batches of {1}"
+        ).format(step, numbers.integer(report.rescued_batch_size))
+    if report.phase is Phase.SAVE:
+        return QCoreApplication.translate(
+            "Verdict", "Out of memory at step {0}; saves by way of main memory and goes on"
+        ).format(step)
+    if report.rescued_batch_size == report.batch_size:
+        return QCoreApplication.translate(
+            "Verdict", "Out of memory at step {0}; goes on, with parameters updated one by one"
+        ).format(step)
+    return QCoreApplication.translate("Verdict", "Out of memory at step {0}; goes on with micro-batch {1}").format(
+        step, micro_batch(report.rescued_batch_size or status.batch_size, status)
+    )
+
+
+def micro_batch(size: int, status: RunStatus) -> str:
+    """``16 × 4``: samples of a micro-step times micro-steps; how many these are where the status is of another size."""
+    whole = status.batch_size * status.accumulation
+    steps = status.accumulation if size == status.batch_size else max(1, round(whole / size)) if size else 1
+    times = f"{numbers.integer(size)}{numbers.NBSP}×{numbers.NBSP}{numbers.integer(steps)}"
+    return times if steps > 1 else numbers.integer(size)
+
+
+def rescued_help(report: OomReport) -> str:
+    """Nothing is lost: what was asked for, and from where it goes on."""
+    kept = QCoreApplication.translate(
+        "Verdict", "The step was done again from the last good state; the batch is as large as before."
+    )
+    return numbers.sentences(not_there(report), kept)
+
+
+def not_there(report: OomReport) -> str:
+    """What was asked for; empty when nobody said."""
+    if report.requested_bytes is None:
+        return ""
+    return QCoreApplication.translate("Verdict", "{0} were asked for and not there.").format(
+        numbers.size(report.requested_bytes)
+    )
 
 
 def with_stop(sentence: str) -> str:
