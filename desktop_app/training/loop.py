@@ -213,13 +213,16 @@ class Trainer:
         start_s, held_s = self._clock.now_s(), self._gate.held_s
         learning_rate = self._schedule.rate(progress.step + 1)
         oom = self._attempt(lambda: self._compute(engine, learning_rate))
+        made = engine.update_made
+        if made:
+            progress.step += 1
+            progress.step_in_epoch += 1
         if oom is not None:
             self._recover(engine, oom)
-            return
+            if not made:
+                return
         end_s = self._clock.now_s()
         self._load.end_busy(end_s)
-        progress.step += 1
-        progress.step_in_epoch += 1
         step_s = end_s - start_s - (self._gate.held_s - held_s)
         progress.trained_s += step_s
         self._reports.report(

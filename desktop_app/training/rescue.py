@@ -69,7 +69,8 @@ class Rescue:
         self._last_good: _LastGood | None = None
         self.allowed = config.on_oom == "shrink"
         self.training = MicroBatches(whole=config.batch_size, accumulation=config.accumulation)
-        self.validation = MicroBatches(whole=1)
+        held_out = data.validation
+        self.validation = MicroBatches(whole=max(1, -(-held_out.samples // max(1, held_out.batches))))
         self.saves_by_host = False
 
     def begin(self, engine: StepEngine, progress: Progress, *, resumed_from: Path | None) -> None:

@@ -51,7 +51,8 @@ class RunSaver:
         self._last = progress.step, progress.epoch
         self._saved(str(path))
         self._post(EventKind.CHECKPOINT, Level.INFO, "checkpoint.saved", path=str(path), step=progress.step)
-        engine.note_saved()
+        if not by_host:
+            engine.note_saved()
 
     def failed(self, detail: str, progress: Progress) -> None:
         """Say that there is no checkpoint of this step."""

@@ -64,6 +64,8 @@ class StepEngine:
         self.phase = Phase.BUILD
         self.optimizer_intact = True
         self.rehearses_updates = False
+        self.update_made = False  # in this step; what goes wrong later is no reason to make it again
+        self.micro_batch_samples = 0  # of the largest micro-batch of this step
         self._unfinished = False
 
     @property
@@ -73,6 +75,8 @@ class StepEngine:
 
     def begin(self) -> None:
         """Remember what forward passes change beside gradients, so that a broken step can be undone."""
+        self.update_made = False
+        self.micro_batch_samples = 0
         self._undo.capture()
         self.drop_outputs()
         self._unfinished = True
@@ -82,6 +86,7 @@ class StepEngine:
         a step make a mean; ``None``: the config's accumulation."""
         parts = float(self._config.accumulation) if divisor is None else divisor
         self._enter(Phase.FORWARD)
+        self.micro_batch_samples = max(self.micro_batch_samples, batch.samples)
         placed = self._device.place(batch)
         with self._device.step_scope():
             with self._device.autocast(self._dtype):
@@ -109,7 +114,7 @@ class StepEngine:
                 rehearse_step(self.optimizer)
             self.optimizer_intact = False
             self.optimizer.step()
-            self.optimizer_intact = True
+            self.optimizer_intact = self.update_made = True
             self._unfinished = False
             self._enter(Phase.ZERO)
             self.optimizer.zero_grad(set_to_none=True)

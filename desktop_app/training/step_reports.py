@@ -61,10 +61,10 @@ class StepReports:
         loss: float | None = None
         accuracy: float | None = None
         grad_norm: float | None = None
-        if self._is_due(progress, end_s):
+        if engine.has_outputs and self._is_due(progress, end_s):
             self._logged_s = end_s
             loss, accuracy, grad_norm = engine.loss(), engine.accuracy(), engine.grad_norm()
-            self._note(progress, loss, accuracy, end_s)
+            self._note(progress, loss, accuracy, end_s, samples=engine.accuracy_samples)
         self._sink.on_step(
             StepSample(
                 t_s=end_s,
@@ -77,6 +77,7 @@ class StepReports:
                 step_s=step_s,
                 batch_samples=self._config.effective_batch,
                 memory=memory,
+                micro_batch_samples=engine.micro_batch_samples,
             )
         )
 
@@ -87,15 +88,13 @@ class StepReports:
         every = self._config.log_every_steps
         return now_s - self._logged_s >= _LOG_INTERVAL_S if every is None else progress.step % every == 0
 
-    def _note(self, progress: Progress, loss: float, accuracy: float, now_s: float) -> None:
+    def _note(self, progress: Progress, loss: float, accuracy: float, now_s: float, *, samples: int) -> None:
         if not math.isfinite(loss):
             raise _not_finite(loss, progress.step, self._config)
         progress.loss_last = loss
         if progress.loss_first is None:
             progress.loss_first = loss
-        change = self._learning.observe(
-            step=progress.step, loss=loss, accuracy=accuracy, samples=self._config.batch_size
-        )
+        change = self._learning.observe(step=progress.step, loss=loss, accuracy=accuracy, samples=samples)
         if change is not None:
             level, code = (
                 (Level.WARNING, "learning.not_learning") if change.stuck else (Level.INFO, "learning.learning_again")
