@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,20 +12,32 @@ from desktop_app.core.steps import BatchShape, PhaseSample, StepSample, Surround
 from desktop_app.forecast.attribution import attribute
 from desktop_app.forecast.batch_shape import BatchShapeCause
 from desktop_app.forecast.cause_model import CauseModel, View
+from desktop_app.forecast.checkpoint_save import CheckpointSaveCause
 from desktop_app.forecast.corrected_prior import PriorFit
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import START_UP_STEPS, Evidence
 from desktop_app.forecast.first_optimizer_step import FirstOptimizerStepCause
 from desktop_app.forecast.flood import flood_mark
+from desktop_app.forecast.host_memory import HostMemoryCause
 from desktop_app.forecast.leak import LeakCause
+from desktop_app.forecast.neighbour import NeighbourCause
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, combined, probability_within, worst
+from desktop_app.forecast.outside_allocator import OutsideAllocatorCause
 from desktop_app.forecast.policy import Changes, Policy, in_seconds
+from desktop_app.forecast.resume import ResumeCause
+from desktop_app.forecast.validation import ValidationCause
 
 # One object of each per run. Order does not matter.
 CAUSES: Final[tuple[Callable[[], CauseModel], ...]] = (
     FirstOptimizerStepCause,
     LeakCause,
     BatchShapeCause,
+    ValidationCause,
+    CheckpointSaveCause,
+    ResumeCause,
+    NeighbourCause,
+    OutsideAllocatorCause,
+    HostMemoryCause,
 )
 
 
@@ -53,6 +65,7 @@ class Forecaster:
         total_steps: int | None = None,
         steps_per_epoch: int | None = None,
         prior: Estimate | None = None,
+        causes: Iterable[Callable[[], CauseModel]] = CAUSES,
     ) -> None:
         if capacity_bytes <= 0:
             raise ValueError(f"capacity_bytes must be positive, not {capacity_bytes}")
@@ -61,7 +74,7 @@ class Forecaster:
         self._prior = prior
         self._fit = PriorFit()
         self._evidence = Evidence()
-        self._models: tuple[CauseModel, ...] = tuple(make() for make in CAUSES)
+        self._models: tuple[CauseModel, ...] = tuple(make() for make in causes)
         self._policy = Policy()
         self._forecast = self._assess(0.0, 0).forecast
 
