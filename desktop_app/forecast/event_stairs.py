@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
@@ -62,6 +63,7 @@ class EventStairWatch:
 
     def __init__(self, ordinary: OrdinaryChange) -> None:
         self._seen: dict[Happening, deque[tuple[int, float]]] = {}  # (step, riser or 0) of settled events
+        self._stairs: dict[Happening, Stairs] = {}  # as of the newest settled event
         self._pending: dict[Happening, _Pending] = {}
         self._ordinary = ordinary
         self._trough: float | None = None
@@ -74,6 +76,7 @@ class EventStairWatch:
     def restart(self) -> None:
         """What rose has fallen back."""
         self._seen.clear()
+        self._stairs.clear()
         self._pending.clear()
 
     def take_phase(self, sample: PhaseSample) -> None:
@@ -105,8 +108,14 @@ class EventStairWatch:
 
     def stairs(self, step: int) -> Stairs | None:
         """The stairs as seen at ``step``, those with the most risers first; ``None`` when no event brings any."""
-        found = [stairs for kind in Happening if (stairs := self._of(kind, step)) is not None]
-        return max(found, key=lambda stairs: stairs.risers, default=None)
+        best: Stairs | None = None
+        for kind in Happening:
+            stairs = self._stairs.get(kind)
+            if stairs is not None and (best is None or stairs.risers > best.risers):
+                since = stairs.since_last_steps + step - self._seen[kind][-1][0]
+                if since <= OVERDUE * stairs.distance_steps:
+                    best = replace(stairs, since_last_steps=since)
+        return best
 
     def _expect(self, kind: Happening, step: int) -> None:
         """From here on a riser may be this event's; one that shows in the event's own step may be it already."""
@@ -143,17 +152,22 @@ class EventStairWatch:
     def _note(self, kind: Happening, step: int, riser_bytes: float) -> None:
         self._seen.setdefault(kind, deque(maxlen=_KEPT)).append((step, riser_bytes))
         del self._pending[kind]
+        stairs = self._of(kind)
+        if stairs is None:
+            self._stairs.pop(kind, None)
+        else:
+            self._stairs[kind] = stairs
 
-    def _of(self, kind: Happening, step: int) -> Stairs | None:
-        seen = list(self._seen.get(kind, ()))
+    def _of(self, kind: Happening) -> Stairs | None:
+        """The stairs of one kind of event, right after its newest one."""
+        seen = list(self._seen[kind])
         risers = _alike_at_end([size for _, size in seen])
         if not risers:
             return None
         at = [event_step for event_step, _ in seen]
         gaps = np.diff(np.array(at, dtype=np.float64))
         distance = float(np.median(gaps)) if gaps.size else float(at[-1] - self._first_step + 1)
-        since = float(step - at[-1])
-        if distance < 1.0 or since > OVERDUE * distance:
+        if distance < 1.0:
             return None
         sizes = np.array(risers)
         regular = math.hypot(_PERIOD_DOUBT, float(np.std(gaps)) / distance) if gaps.size else _ONCE_PERIOD_DOUBT
@@ -163,7 +177,7 @@ class EventStairWatch:
             distance_steps=distance,
             distance_spread=regular,
             risers=sizes.size,
-            since_last_steps=since,
+            since_last_steps=0.0,
             event=kind.value,
         )
 

@@ -36,6 +36,7 @@ class Evidence:
         self._rows: Floats = np.full((len(COLUMNS), 2 * RECENT_STEPS), np.nan)
         self._count = 0
         self._shapes: Counter[int] = Counter()
+        self._usual: tuple[int, int | None] = (0, None)  # at which count of rows, and the size
         self._pace_s: float | None = None
         self._pace_of_row = 0
         self.steps_seen = 0  # since the run or its resumption, with or without memory figures
@@ -78,10 +79,10 @@ class Evidence:
     @property
     def usual_batch(self) -> int | None:
         """The batch size of most steps, or ``None`` when no size is that common."""
-        if not self._shapes:
-            return None
-        size, count = self._shapes.most_common(1)[0]
-        return size if count >= _USUAL_SHARE * self._shapes.total() else None
+        if self._usual[0] != self._count:
+            size, count = self._shapes.most_common(1)[0]
+            self._usual = self._count, size if count >= _USUAL_SHARE * self._shapes.total() else None
+        return self._usual[1]
 
     def seconds_per_step(self) -> float | None:
         """Wall time per step, short interruptions (validation, saving) included, pauses left out."""

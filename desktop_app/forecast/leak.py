@@ -40,6 +40,10 @@ _BELIEF_ONCE: Final = 0.55  # one riser that came with an event, and the next on
 _ONCE_SHARE: Final = 0.005  # of the card: what a riser that was seen once must have at least
 _RETRY_MEMORY_STEPS: Final = 5
 _RETRY_MATTERS_STEPS: Final = 100  # a retry proves a leak that would be full this soon, not one that is far off
+# Growth that an alert is out about is looked at again when this share of the steps to go has passed, or so many steps:
+# it is the costliest look of all.
+_LOOK_SHARE: Final = 1.0 / 40.0
+_LOOK_WITHIN: Final = 8
 _FLOOR_SHARE: Final = 0.25  # a slope this far below the one that fills the card in time is not looked at
 
 
@@ -83,6 +87,7 @@ class LeakCause(CauseModel):
     def __init__(self) -> None:
         self._trend = TroughTrend()
         self._last_step = 0
+        self._looked: tuple[int, Trend, float] | None = None  # at which step, what was seen, steps to go
 
     def take_phase(self, sample: PhaseSample, view: View) -> None:
         """Take an event that growth may come with."""
@@ -112,12 +117,23 @@ class LeakCause(CauseModel):
         room = environment.allocator_room(evidence.memory)
         above = max(float(room - evidence.memory.live_peak_bytes), 1.0)
         floor = _FLOOR_SHARE * above / max(_run_horizon(evidence, environment), 1.0)
-        trend = self._trend.trend(Interest(above, floor, known=known))
+        trend = self._trend_now(Interest(above, floor, known=known))
         demand = recent_demand(evidence)
         if trend is None or demand is None:
+            self._looked = None
             return None
         verdict = _judge(trend, demand, float(room), evidence, environment)
+        if self._looked is None or self._looked[0] == self._last_step:
+            self._looked = self._last_step, trend, verdict.to_go.median
         return _to_outlook(verdict, evidence, environment)
+
+    def _trend_now(self, interest: Interest) -> Trend | None:
+        if self._looked is not None and interest.known:
+            step, trend, to_go = self._looked
+            if 0 < self._last_step - step < min(_LOOK_SHARE * to_go, _LOOK_WITHIN):
+                return trend.later(self._last_step - step)
+        self._looked = None
+        return self._trend.trend(interest)
 
 
 def _run_horizon(evidence: Evidence, environment: Environment) -> float:

@@ -22,6 +22,7 @@ _KNOWN_LENGTH: Final = 1.5
 _PATTERN_RAMPS: Final = 2
 _MIN_BOTTOMS: Final = 5  # bottoms of ramps before their own growth is judged: five in a row rise by chance 1 in 120
 _PROJECTED_STEPS: Final = 30  # of a rise before its slope is drawn out to where it should fall back
+_MAY_BE_STEEPER: Final = 2.0  # times the mean slope of the rise so far: less could not fill the card, so is not fitted
 _ASKING_SHARE: Final = 0.5  # of the troughs' growth lately: more, and nothing idle is left that it could use
 _ASKING_POINTS: Final = 8
 
@@ -59,6 +60,18 @@ class Trend:
     stairs: Stairs | None = None
     falls_back_in: float | None = None  # steps until it has always fallen back so far
 
+    def later(self, steps: int) -> Trend:
+        """The same growth, a few steps on."""
+        stairs = self.stairs
+        if stairs is not None:
+            return replace(self, stairs=replace(stairs, since_last_steps=stairs.since_last_steps + steps))
+        return replace(
+            self,
+            level_bytes=self.level_bytes + (self.slope * steps if self.shape is Shape.LINE else 0.0),
+            reserved_bytes=self.reserved_bytes + self.reserved_slope * steps,
+            falls_back_in=None if self.falls_back_in is None else self.falls_back_in - steps,
+        )
+
 
 class TroughTrend:
     """Takes one trough per step of equal shape. Not thread-safe."""
@@ -93,9 +106,7 @@ class TroughTrend:
 
     def trend(self, interest: Interest) -> Trend | None:
         """The growth that is worth a forecast, or ``None``."""
-        line = self._line(interest)
-        if line is not None and self._will_fall_back(interest):
-            line = self._before_it_falls(line, interest)
+        line = self._before_it_falls(interest) if self._will_fall_back(interest) else self._line(interest)
         stairs = self._clearest_stairs()
         if stairs is not None and stairs.slope >= max(interest.slope_floor, 0.5 * line.slope if line else 0.0):
             return self._stair_trend(stairs)
@@ -144,15 +155,19 @@ class TroughTrend:
         fits = usual - rise <= interest.room_bytes
         return fits and rise <= _KNOWN_RISE * usual
 
-    def _before_it_falls(self, line: Trend, interest: Interest) -> Trend | None:
+    def _before_it_falls(self, interest: Interest) -> Trend | None:
         """A rise that will fall back, but not before there is no room any more: steeper than the ones before it."""
-        period, first = self._ramps.regular_steps, self._ramps.first_step
-        if period is None or first is None:
+        first = self._ramps.first_step
+        if first is None or self._step - first < _PROJECTED_STEPS:
             return None
-        left = period - (self._step - first)
-        if self._step - first < _PROJECTED_STEPS or left <= 0 or line.slope * left <= interest.room_bytes:
+        lasted, period = self._step - first, self._ramps.regular_steps
+        if period is None or lasted >= period:
             return None
-        return replace(line, falls_back_in=left)
+        left, mean_slope = period - lasted, (self._trough - self._ramps.bottom_bytes) / lasted
+        if _MAY_BE_STEEPER * mean_slope * left <= interest.room_bytes:
+            return None
+        line = self._line(interest)
+        return replace(line, falls_back_in=left) if line and line.slope * left > interest.room_bytes else None
 
     def _rising_bottoms(self, interest: Interest) -> Trend | None:
         ramps = self._ramps.ramps
