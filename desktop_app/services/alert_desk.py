@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Final
 
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.forecasts import Alert, AlertSeverity
 from desktop_app.core.store import Cell
+from desktop_app.services.alert_rule import Rule
+
+__all__ = ["AlertDesk", "Rule"]
 
 _log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What to do by itself when an alert is raised: names of ``RunConfig.on_alert``."""
-
-    on_alert: str
-    pause: Callable[[], None]
-    save_checkpoint: Callable[[], None]
-
-    def act(self) -> None:
-        """Ask for what the rule says; the trainer does it before its next micro-step."""
-        if self.on_alert == "save_and_pause":
-            self.save_checkpoint()
-        if self.on_alert in ("pause", "save_and_pause"):
-            self.pause()
+_WEIGHTS: Final[Mapping[AlertSeverity, int]] = {severity: rank for rank, severity in enumerate(AlertSeverity)}
 
 
 class AlertDesk:
@@ -38,6 +28,7 @@ class AlertDesk:
         self._lock = threading.Lock()
         self._raised: list[Alert] = []
         self._rule: Rule | None = None
+        self._acted: dict[int, int] = {}  # alert -> weight of the severity that the rule has acted upon
         self.alerts: Cell[tuple[Alert, ...]] = Cell(())
         self.ignored: Cell[frozenset[int]] = Cell(frozenset())
 
@@ -45,6 +36,7 @@ class AlertDesk:
         """Forget the alerts of the run before, and act by ``rule`` from now on."""
         with self._lock:
             self._raised.clear()
+            self._acted.clear()
             self._rule = rule
             self.alerts.set(())
             self.ignored.set(frozenset())
@@ -57,11 +49,21 @@ class AlertDesk:
             if alert.severity is AlertSeverity.WATCH:
                 return
             self._raised.append(alert)
-            rule = None if alert.alert_id in self.ignored.get() else self._rule
+            rule = self._rule if self._is_to_act(alert) else None
         _log.warning("Alert %s (%s) at step %d", alert.cause.value, alert.severity.value, alert.step)
         self._post(EventKind.ALERT, Level.WARNING, alert)
-        if rule is not None:
-            rule.act()
+        done = None if rule is None else rule.act(alert)
+        if done is not None:
+            params = {"cause": alert.cause.value, "alert_id": alert.alert_id, "step": alert.step}
+            self._events.post(Event(alert.t_s, EventKind.CHANGE, Level.INFO, f"rule.{done}", params))
+
+    def _is_to_act(self, alert: Alert) -> bool:
+        """A rule acts once on an alert, and once more when it gets more severe; never on one that the user ignores."""
+        weight = _WEIGHTS[alert.severity]
+        if alert.alert_id in self.ignored.get() or weight <= self._acted.get(alert.alert_id, -1):
+            return False
+        self._acted[alert.alert_id] = weight
+        return True
 
     def on_cleared(self, alert: Alert) -> None:
         """An alert is over; it stays in the list."""
@@ -81,9 +83,10 @@ class AlertDesk:
             self.ignored.set(self.ignored.get() | {alert_id})
 
     def open_cause(self) -> str | None:
-        """The cause of the newest alert that is not over."""
+        """The cause of the most severe alert that is not over, of several the newest."""
         open_alerts = [alert for alert in self.alerts.get() if alert.cleared_t_s is None]
-        return open_alerts[-1].cause.value if open_alerts else None
+        worst = max(reversed(open_alerts), key=lambda alert: _WEIGHTS[alert.severity], default=None)
+        return None if worst is None else worst.cause.value
 
     def raised(self) -> tuple[Alert, ...]:
         """Every announcement of this run in order, raises of severity included: for the report."""

@@ -180,6 +180,9 @@ class Workspace(Protocol):
     def resume(self) -> None: ...
     def stop(self, *, save: bool = True) -> None: ...
     def save_checkpoint(self) -> None: ...
+    def shrink_batch(self) -> None:
+        """A smaller micro-batch from the next one on, with the same effective batch; an event says how small."""
+
     def record_step(self) -> None:
         """Write down the run's next step; it appears in ``step_recording``. Nothing where that is not possible."""
 

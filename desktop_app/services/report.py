@@ -42,6 +42,9 @@ def make_report(session: Session, *, scenario: str | None) -> dict[str, Any]:
         "estimate": _estimate(session.estimate.get().estimate),
         "alerts": [_alert(alert) for alert in session.raised_alerts()],
         "oom": _oom(status.oom),
+        "rescues": [_oom(rescue) for rescue in status.rescues],
+        "batch_size": status.batch_size,
+        "accumulation": status.accumulation,
         "forecast_half_way": _half_way(session, status),
         "cost": _cost(session.cost.get()),
         "error": None if status.error_code is None else {"code": status.error_code, "message": status.error_message},
@@ -128,6 +131,10 @@ def _oom(oom: OomReport | None) -> dict[str, Any] | None:
         "phase": oom.phase.value,
         "message": oom.message,
         "cause": oom.cause,
+        "requested_bytes": oom.requested_bytes,
+        "largest_owners": [list(owner) for owner in oom.largest_owners],
+        "batch_size": oom.batch_size,
+        "rescued_batch_size": oom.rescued_batch_size,
     }
 
 

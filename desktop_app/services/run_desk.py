@@ -13,7 +13,7 @@ from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.lifecycle import RunMachine
-from desktop_app.core.steps import MemoryStats, RunState, RunStatus, Surroundings
+from desktop_app.core.steps import MemoryStats, OomReport, RunState, RunStatus, Surroundings
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import Card
 from desktop_app.forecast.forecaster import Forecaster
@@ -23,7 +23,8 @@ from desktop_app.services.card_use import CardUse
 from desktop_app.services.estimator import Estimator
 from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.notice_board import NoticeBoard
-from desktop_app.services.run_feed import SKIPPED_NOTICE, RunFeed
+from desktop_app.services.oom_cause import likely_cause
+from desktop_app.services.run_feed import SKIPPED_NOTICE, Counsel, RunFeed
 from desktop_app.services.run_records import RunRecords
 from desktop_app.services.scenarios import Stage
 from desktop_app.services.step_recorder import StepRecorder
@@ -122,14 +123,24 @@ class RunDesk:
             self.memory.set(None)
             self.steps.begin_run()
             self.run.set(_first_status(order, self._clock.now_s()))
-            self._desk.begin_run(
-                Rule(on_alert=order.config.on_alert, pause=self.pause, save_checkpoint=token.request_save)
-            )
+            self._desk.begin_run(self._rule(order.config, token))
             self._over.clear()
             self._under_way.clear()
             self._thread = threading.Thread(target=self._main, args=(order, token), name="trainer", daemon=True)
             self._thread.start()
         return True
+
+    def _rule(self, config: RunConfig, token: ControlToken) -> Rule:
+        from desktop_app.training.control import Shrink
+
+        return Rule(
+            on_alert=config.on_alert,
+            on_oom=config.on_oom,
+            pause=self.pause,
+            save_checkpoint=token.request_save,
+            shrink=lambda part: token.request_shrink(Shrink(part)),
+            stop=self.stop,
+        )
 
     def _part_curves(self) -> None:
         """No line joins the end of one run to the start of the next."""
@@ -182,6 +193,12 @@ class RunDesk:
         token = self._token
         if token is not None:
             token.request_save()
+
+    def shrink_batch(self) -> None:
+        """A smaller micro-batch from the next one on, the effective batch kept; also while paused."""
+        token = self._token
+        if token is not None and self._machine.state.active:
+            token.request_shrink()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Block until the run has ended. For headless programs and tests."""
@@ -241,6 +258,7 @@ class RunDesk:
             on_checkpoint=self._records.note_checkpoint,
             notices=self._notices,
             steps=self.steps,
+            counsel=Counsel(lambda: self._largest_batch(order.config), self._name_cause),
         )
         try:
             return self._train(
@@ -255,6 +273,15 @@ class RunDesk:
             forecaster, self._forecaster = self._forecaster, None
             if forecaster is not None:
                 forecaster.stop()
+
+    def _largest_batch(self, config: RunConfig) -> int | None:
+        """What the estimate of this run says would fit; ``None`` without one."""
+        status = self._estimator.status.get()
+        return status.estimate.largest_batch if status.estimate is not None and status.config == config else None
+
+    def _name_cause(self, oom: OomReport) -> str | None:
+        """The alert's, or what message and phase say."""
+        return self._desk.open_cause() or likely_cause(oom)
 
     def _make_forecaster(self, order: RunOrder) -> ForecasterThread | None:
         """``None`` for a run without a card, or on one whose memory is not known."""
@@ -320,7 +347,7 @@ class RunDesk:
         """The one way out."""
         oom = final.oom
         if oom is not None and oom.cause is None:
-            oom = replace(oom, cause=self._desk.open_cause())
+            oom = replace(oom, cause=self._name_cause(oom))
         ended_t_s = final.ended_t_s if final.ended_t_s is not None else self._clock.now_s()
         final = self._completed(replace(final, ended_t_s=ended_t_s, waiting_step=None, oom=oom))
         _log.info("Run %s: %s at step %d", final.run_name, final.state.value, final.step)
@@ -342,6 +369,7 @@ def _first_status(order: RunOrder, now_s: float) -> RunStatus:
         scenario=order.scenario,
         epochs=order.config.epochs,
         batch_size=order.config.batch_size,
+        accumulation=order.config.accumulation,
         started_t_s=now_s,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -12,6 +13,7 @@ from desktop_app.core.steps import (
     STEP_COLUMNS,
     VALIDATION_COLUMNS,
     MemoryStats,
+    OomReport,
     PhaseSample,
     RunStatus,
     StepSample,
@@ -26,6 +28,14 @@ _log = logging.getLogger(__name__)
 # Code of the trainer's event, and of the notice made of it.
 SKIPPED_NOTICE: Final = "data.skipped"
 CHECKPOINT_NOTICE: Final = "checkpoint.failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Counsel:
+    """What a trainer may ask when its card is full. Runs in: trainer thread."""
+
+    largest_batch: Callable[[], int | None] = lambda: None  # of the run's estimate
+    name_cause: Callable[[OomReport], str | None] = lambda _: None
 
 
 class StepListener(Protocol):
@@ -49,9 +59,11 @@ class RunFeed:
         on_checkpoint: Callable[[Path, int, int], None],
         notices: NoticeBoard,
         steps: StepRecorder | None = None,
+        counsel: Counsel | None = None,
     ) -> None:
         """``publish`` gets every status, ``on_checkpoint`` each checkpoint's path, step and epoch."""
         self.recorder = steps
+        self.counsel = counsel or Counsel()
         self._steps = store.declare("steps", STEP_COLUMNS)
         self._validation = store.declare("validation", VALIDATION_COLUMNS)
         self._events = events

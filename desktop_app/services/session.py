@@ -224,6 +224,9 @@ class Session:
     def save_checkpoint(self) -> None:
         self._runs.save_checkpoint()
 
+    def shrink_batch(self) -> None:
+        self._runs.shrink_batch()
+
     def open_snapshot(self, path: Path) -> None:
         self._snapshots.open(path)
 

@@ -82,6 +82,8 @@ def train_order(
             fault=fault,
             load=load,
             threads=threads,
+            largest_batch=sink.counsel.largest_batch,
+            name_cause=sink.counsel.name_cause,
         ).run()
         return outcome.status
     finally:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from desktop_app.core.events import EventKind, EventQueue, Level
-from desktop_app.core.forecasts import AlertSeverity
+from desktop_app.core.forecasts import AlertSeverity, Cause
 from desktop_app.services.alert_desk import AlertDesk, Rule
 
 from .doubles import make_alert
@@ -19,11 +19,14 @@ class Asked:
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def rule(self, on_alert: str) -> Rule:
+    def rule(self, on_alert: str, *, on_oom: str = "end") -> Rule:
         return Rule(
             on_alert=on_alert,
+            on_oom=on_oom,
             pause=lambda: self.calls.append("pause"),
             save_checkpoint=lambda: self.calls.append("save"),
+            shrink=lambda part: self.calls.append(f"shrink {part}"),
+            stop=lambda: self.calls.append("stop"),
         )
 
 
@@ -33,7 +36,15 @@ def events() -> EventQueue:
 
 
 @pytest.mark.parametrize(
-    ("on_alert", "calls"), [("notify", []), ("pause", ["pause"]), ("save_and_pause", ["save", "pause"])]
+    ("on_alert", "calls"),
+    [
+        ("notify", []),
+        ("pause", ["pause"]),
+        ("save", ["save"]),
+        ("save_and_pause", ["save", "pause"]),
+        ("stop", ["stop"]),
+        ("shrink", ["save", "shrink training"]),  # a leak goes on
+    ],
 )
 def test_a_rule_does_what_it_says(events: EventQueue, on_alert: str, calls: list[str]) -> None:
     desk, asked = AlertDesk(events), Asked()
@@ -42,6 +53,58 @@ def test_a_rule_does_what_it_says(events: EventQueue, on_alert: str, calls: list
     assert asked.calls == []
     desk.on_alert(make_alert())
     assert asked.calls == calls
+    said = [event for event in events.since(0)[0] if event.kind is EventKind.CHANGE]
+    assert [(event.code, event.params) for event in said] == (
+        [(f"rule.{on_alert}", {"cause": "leak", "alert_id": 1, "step": 30})] if calls else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "calls"),
+    [
+        (Cause.BATCH_SHAPE, ["shrink training"]),
+        (Cause.NEIGHBOUR, ["shrink training"]),
+        (Cause.SPILL, ["shrink training"]),
+        (Cause.VALIDATION, ["shrink validation"]),
+        (Cause.CHECKPOINT_SAVE, ["shrink save"]),
+        (Cause.FIRST_OPTIMIZER_STEP, ["pause"]),  # as large for any batch
+        (Cause.HOST_MEMORY, ["save", "pause"]),  # RAM, not the card's
+    ],
+)
+def test_shrinking_is_what_helps_against_the_cause(events: EventQueue, cause: Cause, calls: list[str]) -> None:
+    desk, asked = AlertDesk(events), Asked()
+    desk.begin_run(asked.rule("shrink"))
+    desk.on_alert(make_alert(cause=cause))
+    assert asked.calls == calls
+
+
+def test_the_rescue_is_left_the_first_update_where_it_is_allowed(events: EventQueue) -> None:
+    desk, asked = AlertDesk(events), Asked()
+    desk.begin_run(asked.rule("shrink", on_oom="shrink"))
+    desk.on_alert(make_alert(cause=Cause.FIRST_OPTIMIZER_STEP))
+    assert asked.calls == []
+    assert [event.kind for event in events.since(0)[0]] == [EventKind.ALERT]
+
+
+def test_a_rule_acts_once_on_an_alert_and_once_more_when_it_gets_worse(events: EventQueue) -> None:
+    desk, asked = AlertDesk(events), Asked()
+    desk.begin_run(asked.rule("pause"))
+    for severity in (AlertSeverity.LIKELY, AlertSeverity.LIKELY, AlertSeverity.IMMINENT, AlertSeverity.LIKELY):
+        desk.on_alert(make_alert(1, severity=severity))
+    assert asked.calls == ["pause", "pause"]
+    desk.on_alert(make_alert(2))
+    assert asked.calls == ["pause"] * 3
+    desk.begin_run(asked.rule("pause"))
+    desk.on_alert(make_alert(1))
+    assert asked.calls == ["pause"] * 4
+
+
+def test_the_cause_of_an_error_is_the_most_severe_open_alert(events: EventQueue) -> None:
+    desk = AlertDesk(events)
+    desk.on_alert(make_alert(1, cause=Cause.FRAGMENTATION, severity=AlertSeverity.LIKELY))
+    desk.on_alert(make_alert(2, cause=Cause.NEIGHBOUR, severity=AlertSeverity.LIKELY))
+    desk.on_alert(make_alert(3, cause=Cause.LEAK, severity=AlertSeverity.WATCH))
+    assert desk.open_cause() == "neighbour"
 
 
 def test_a_watch_is_shown_and_not_announced(events: EventQueue) -> None:

@@ -99,6 +99,10 @@ def test_it_has_every_key_that_is_promised() -> None:
         "phase": "backward",
         "message": "CUDA out of memory. Tried to allocate 20.00 MiB.",
         "cause": "leak",
+        "requested_bytes": 20 * MIB,
+        "largest_owners": [],
+        "batch_size": None,
+        "rescued_batch_size": None,
     }
     assert report["forecast_half_way"] == {"step": 66, "eta_steps": 31.0, "true_steps": 31}
     assert report["cost"] == {"cpu_percent": 2.34568, "rss_bytes": 400 * MIB}
@@ -169,3 +173,21 @@ def test_a_report_that_cannot_be_written_is_one_line(tmp_path: Path, place: str)
 )
 def test_exit_codes(state: RunState, error_code: str | None, code: ExitCode) -> None:
     assert exit_code(RunStatus(state, error_code=error_code)) is code
+
+
+def test_what_the_run_survived_is_told_with_what_it_went_on_with() -> None:
+    rescue = replace(
+        make_oom(step=3, cause="batch_shape"),
+        batch_size=64,
+        rescued_batch_size=32,
+        largest_owners=(("activations", 3 * GIB), ("parameters", MIB)),
+    )
+    status = RunStatus(RunState.FINISHED, step=10, batch_size=32, accumulation=2, rescues=(rescue,))
+    report = make_report(fake_session(status), scenario=None)
+    assert (report["exit_code"], report["oom"]) == (0, None)
+    assert (report["batch_size"], report["accumulation"]) == (32, 2)
+    (told,) = report["rescues"]
+    assert (told["step"], told["phase"], told["cause"]) == (3, "backward", "batch_shape")
+    assert (told["batch_size"], told["rescued_batch_size"]) == (64, 32)
+    assert told["largest_owners"] == [["activations", 3 * GIB], ["parameters", MIB]]
+    json.dumps(report, allow_nan=False)

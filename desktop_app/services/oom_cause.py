@@ -1,0 +1,44 @@
+"""The likely cause of an out-of-memory error of the own run, where no alert had named one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from desktop_app.core.forecasts import Cause
+from desktop_app.core.steps import OomReport, Phase
+from desktop_app.memory.oom_reading import read_oom
+from desktop_app.memory.oom_verdict import OomCause, judge_oom
+
+# What the message itself says; of a training that is too large the phase says more.
+_BY_MESSAGE: Final[Mapping[OomCause, str]] = {
+    OomCause.OTHER_PROCESSES: Cause.NEIGHBOUR.value,
+    OomCause.FRAGMENTATION: Cause.FRAGMENTATION.value,
+    OomCause.OUTSIDE_ALLOCATOR: Cause.OUTSIDE_ALLOCATOR.value,
+    OomCause.SYSTEM_MEMORY_FALLBACK: Cause.SPILL.value,
+    OomCause.HOST_MEMORY: Cause.HOST_MEMORY.value,
+}
+_BY_PHASE: Final[Mapping[Phase, str]] = {
+    Phase.VALIDATION: Cause.VALIDATION.value,
+    Phase.SAVE: Cause.CHECKPOINT_SAVE.value,
+}
+_FIRST_STEP: Final[Mapping[Phase, str]] = {
+    Phase.FORWARD: Cause.BATCH_SHAPE.value,
+    Phase.BACKWARD: Cause.BATCH_SHAPE.value,
+    Phase.OPTIMIZER: Cause.FIRST_OPTIMIZER_STEP.value,
+}
+
+
+def likely_cause(report: OomReport) -> str | None:
+    """A ``Cause`` value from the message, else from the phase; ``None`` where neither tells.
+
+    The first step of all makes the optimizer's state, and holds nothing but one batch before; later ones had fitted
+    before, and only an alert knows what has changed since.
+    """
+    reading = read_oom(report.message)
+    named = None if reading is None else _BY_MESSAGE.get(judge_oom(reading).cause)
+    if named is not None:
+        return named
+    if report.step == 1 and report.phase in _FIRST_STEP:
+        return _FIRST_STEP[report.phase]
+    return _BY_PHASE.get(report.phase)
