@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
-from desktop_app.core.steps import BatchShape, MemoryStats, Phase, PhaseSample, StepSample
+from desktop_app.core.steps import BatchShape, Category, MemoryStats, Phase, PhaseSample, StepSample
 from desktop_app.forecast.ascent import Ascent, AscentWatch
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.coming_call import (
@@ -26,6 +26,9 @@ from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo, worst
 from desktop_app.forecast.shape_demand import ShapeDemand, ShapeNeed
 
 URGENT_STEPS: Final = 2  # until the batch comes: no time for a second look
+_FEW_STEPS: Final = 8  # of which nothing is concluded about a batch that is further off
+_FIRST_STEPS: Final = 4  # a line through so few steps is believed to this share
+_FIRST_BELIEF: Final = 0.5
 _ANY_TIME: Final = 0.8  # spread of the steps to one that may come at any time
 _ASCENT_BELIEF: Final = 0.9  # that a loader which sends its batches in order of size goes on to
 _ASCENT_SEEN: Final = 0.25  # of the epoch: less says little about the shape of the rest
@@ -82,6 +85,7 @@ class BatchShapeCause(CauseModel):
         self._note_epoch(sample.epoch)
         demand = float(max(memory.live_peak_bytes - memory.live_bytes, 0))
         self._note_peak(memory, demand, view)
+        self._demand.fixed_bytes = float(memory.peak_categories.get(Category.GRADIENTS, 0))
         samples = sample.micro_batch_samples or sample.batch_samples
         self._demand.add(BatchShape(samples, sample.batch_tokens, sample.batch_pixels), demand)
         self._ascent.add(sample.step, demand, left_steps=view.environment.steps_to_epoch_end(sample.step))
@@ -143,6 +147,8 @@ class BatchShapeCause(CauseModel):
     ) -> Outlook | None:
         need = found.need.plus(base_bytes)
         probability = self._short(need, memory, view)
+        if self._demand.steps < _FIRST_STEPS:
+            probability *= _FIRST_BELIEF
         severity = call_severity(probability)
         if severity is None:
             return None
@@ -164,6 +170,8 @@ class BatchShapeCause(CauseModel):
         environment = view.environment
         shape, at = environment.longest_batch, environment.longest_batch_step
         if shape is None or (at is not None and at <= self._step):
+            return None
+        if self._demand.steps < _FEW_STEPS and (at is None or at - self._step > URGENT_STEPS):
             return None
         if self._longest[0] != (shape, self._demand.version):
             self._longest = (shape, self._demand.version), self._demand.need(shape)

@@ -105,6 +105,11 @@ class Forecaster:
         with self._lock:
             self._environment = replace(self._environment, **known)
 
+    def forget_estimate(self) -> None:
+        """The micro-batch has changed: the estimate was about another one."""
+        with self._lock:
+            self._prior = None
+
     def absorb_step(self, sample: StepSample) -> None:
         """Take a step as evidence without a forecast: for a backlog whose newest step is still to come."""
         with self._lock:

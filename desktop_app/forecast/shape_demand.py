@@ -23,6 +23,8 @@ _BINS_PER_OCTAVE: Final = 8.0
 _MAX_BINS: Final = 64
 _PER_BIN: Final = 3
 _FITS_EVERY: Final = 16  # steps that a fit may be old, unless a larger batch has been seen since
+_USUAL_SD: Final = 0.01  # of the demand: residuals as they usually are, worth so many points
+_USUAL_WORTH: Final = 4.0
 _HUBER: Final = 1.5  # residuals beyond this many deviations count less
 _ROUNDS: Final = 3
 _LEAST_WEIGHT: Final = 0.05
@@ -30,8 +32,10 @@ _VARIES: Final = 0.02  # relative width of a regressor from which it can explain
 _AS_GOOD: Final = 1.5  # times the smallest residual: such regressors are believed too
 _EXTRAPOLATION: Final = 0.08  # relative deviation of the growth beyond the largest batch seen (docs/decisions/019)
 _LEAST_SD: Final = 0.004  # of the demand: rounding to blocks and kernels chosen by shape
-# When all batches had one shape: the share of the demand that grows with the batch lies about between these.
-_ONE_SHAPE_SHARE: Final = (0.75, 0.15)
+# While all batches have had one shape: mean and deviation of the share of the demand that grows with the batch, and its
+# deviation where the part that does not, the gradients, is known.
+_ONE_SHAPE_SHARE: Final = (0.6, 0.2)
+_GRADIENTS_KNOWN: Final = 0.1
 _ONE_SHAPE_SQUARE: Final = 0.5  # tokens: what a square of the length would add is believed to this share
 
 
@@ -108,9 +112,12 @@ class ShapeDemand:
         self._stale = True
         self._largest: dict[str, float] = {}
         self.version = 0  # another one, another answer
+        self.fixed_bytes = 0.0  # of the demand: gradients, where they are known
+        self.steps = 0
 
     def add(self, shape: BatchShape, demand_bytes: float) -> None:
         """A step with batches of ``shape`` at most has ended."""
+        self.steps += 1
         key = _bin(shape)
         kept = self._bins.setdefault(key, [])
         kept.append(_Seen(shape, demand_bytes))
@@ -158,7 +165,7 @@ class ShapeDemand:
 
     def _one_shape(self, shape: BatchShape, bound: float | None) -> ShapeNeed:
         """All batches were alike so far: the demand grows with the size, less what does not depend on it."""
-        seen = next(reversed(self._bins.values()))[-1]
+        seen = max((seen for kept in self._bins.values() for seen in kept), key=lambda seen: seen.demand_bytes)
         if bound is not None:
             return ShapeNeed(Need(bound), "samples", seen.shape.samples, shape.samples, bound)
         ratios = {"samples": shape.samples / max(seen.shape.samples, 1)}
@@ -170,6 +177,8 @@ class ShapeDemand:
         growth = ratios[name] - 1.0
         share, doubt = _ONE_SHAPE_SHARE
         demand = seen.demand_bytes
+        if 0.0 < self.fixed_bytes < demand:
+            share, doubt = 1.0 - self.fixed_bytes / demand, _GRADIENTS_KNOWN
         now, before = _squared(shape), _squared(seen.shape)
         square = max(0.0, now / before - ratios["tokens"]) if now and before else 0.0
         sd = demand * math.hypot(doubt * growth, 0.5 * _ONE_SHAPE_SQUARE * square, _LEAST_SD)
@@ -239,12 +248,12 @@ def _fit(name: str, rows: list[_Seen], demands: Floats) -> _Fit | None:
         return None
     scale = np.array([1.0, *(column.max() for column in columns)])
     design = np.column_stack([np.ones(len(rows)), *columns]) / scale
-    if len(rows) < design.shape[1] + 1:
+    if len(rows) < design.shape[1]:
         return None
     size = design[:, 1]
     weights = np.maximum(size, _LEAST_WEIGHT)
     base = weights
-    floor = MIB / 4.0
+    floor = max(_USUAL_SD * float(demands.mean()), MIB / 4.0)
     sd = floor
     for _ in range(_ROUNDS):
         weighted = design * weights[:, None]
@@ -254,7 +263,8 @@ def _fit(name: str, rows: list[_Seen], demands: Floats) -> _Fit | None:
         residual = np.abs(demands - design @ coefficients)
         freedom = max(len(rows) - design.shape[1], 1)
         huber = np.minimum(1.0, _HUBER * max(sd, floor) / np.maximum(residual, 1.0))
-        sd = max(floor, math.sqrt(float((base * huber * residual**2).sum() / base.sum()) * len(rows) / freedom))
+        squares = float((base * huber * residual**2).sum() / base.sum()) * len(rows)
+        sd = math.sqrt((squares + _USUAL_WORTH * floor**2) / (freedom + _USUAL_WORTH))
         weights = base * np.minimum(1.0, _HUBER * sd / np.maximum(residual, 1.0))
     if np.any(coefficients[1:] < 0.0):
         return None

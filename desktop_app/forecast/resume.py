@@ -1,0 +1,165 @@
+"""Cause ``resume``: what loading a checkpoint leaves behind, as a rule the checkpoint itself on the card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from desktop_app.core.forecasts import Cause
+from desktop_app.core.steps import Category, MemoryStats, Phase, PhaseSample, StepSample
+from desktop_app.core.units import MIB
+from desktop_app.forecast.cause_model import CauseModel, View
+from desktop_app.forecast.coming_call import Need, call_severity, device_peak, short_probability, within
+from desktop_app.forecast.demand import recent_demand
+from desktop_app.forecast.outlook import Outlook, StepsToGo
+
+# What is live after a resume may be more than expected by this much: workspaces, buffers, rounding.
+_SLACK_SHARE: Final = 0.1
+_SLACK_BYTES: Final = 32 * MIB
+_COPY_SHARE: Final = 0.3  # of the state: so much too much is a part of the checkpoint
+_DEMAND_SPREAD: Final = 0.03  # of a step's demand as measured before
+_BORNE_SHARE: Final = 0.98  # of the highest demand: a step with that much has been borne, the danger is over
+_STEP_PHASES: Final = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
+_UNKNOWN_P: Final = 0.15  # a copy is held, and what a step takes is not known: a watch
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What the resume has left. ``demand``: peak less trough of the steps to come; ``None`` is unknown."""
+
+    step: int
+    live_bytes: float
+    expected_bytes: float
+    demand: Need | None
+    highest_bytes: float
+
+    @property
+    def excess_bytes(self) -> float:
+        return self.live_bytes - self.expected_bytes
+
+
+class ResumeCause(CauseModel):
+    """Compares what is live after loading with what it should be, and looks ahead to the first full step."""
+
+    cause = Cause.RESUME
+
+    def __init__(self) -> None:
+        self._before: PhaseSample | None = None  # the beginning of a build
+        self._left: _Left | None = None
+        self._trough_bytes: int | None = None  # of the run before the resume, within this forecast
+        self._highest_bytes = 0.0
+        self._loading: Outlook | None = None
+
+    def take_phase(self, sample: PhaseSample, view: View) -> None:
+        """The model is about to be built, or has been, with its state from a checkpoint."""
+        if sample.phase is not Phase.BUILD or sample.memory is None:
+            return
+        if not sample.ended:
+            self._before = sample
+            self._loading = self._judge_loading(sample, sample.memory, view)
+            return
+        self._loading = None
+        expected = self._expected(sample, view)
+        if expected is not None:
+            demand, highest = self._demand(view)
+            self._left = _Left(sample.step, float(sample.memory.live_bytes), expected, demand, highest)
+        self._before = None
+
+    def take_step(self, sample: StepSample, view: View) -> None:
+        """A step has been borne; it may not have been the highest one."""
+        self._loading = None
+        memory = sample.memory
+        if memory is None:
+            return
+        demand = float(memory.live_peak_bytes - memory.live_bytes)
+        left = self._left
+        if left is not None:
+            left = replace(left, live_bytes=float(memory.live_bytes))
+            over = demand >= _BORNE_SHARE * left.highest_bytes or not _is_left(left)
+            self._left = None if over else replace(left, demand=Need(left.highest_bytes))
+        if self._left is None:
+            self._trough_bytes = memory.live_bytes
+            if view.evidence.steps_seen > 1:
+                self._highest_bytes = max(self._highest_bytes, demand)
+
+    def outlook(self, view: View, *, known: bool) -> Outlook | None:
+        """Whether the next full steps fit beside what is left over."""
+        left, memory = self._left, view.evidence.memory
+        if self._loading is not None:
+            return self._loading
+        if left is None or memory is None or not _is_left(left):
+            return None
+        if left.demand is None:
+            held = left.excess_bytes >= _COPY_SHARE * left.expected_bytes
+            return _outlook(_UNKNOWN_P, Need(left.live_bytes), left, memory, view) if held else None
+        need = left.demand.plus(left.live_bytes)
+        return _outlook(short_probability(need, memory, view.environment), need, left, memory, view)
+
+    def _judge_loading(self, sample: PhaseSample, memory: MemoryStats, view: View) -> Outlook | None:
+        """The state itself, where the trainer knows its size."""
+        if not sample.known_demand_bytes:
+            return None
+        need = Need(float(memory.live_bytes + sample.known_demand_bytes))
+        probability = short_probability(need, memory, view.environment)
+        left = _Left(sample.step, float(memory.live_bytes), float(memory.live_bytes), None, 0.0)
+        return _outlook(probability, need, left, memory, view)
+
+    def _expected(self, sample: PhaseSample, view: View) -> float | None:
+        """Live bytes of a model with its optimizer state: as before in this run, as told, as estimated."""
+        if self._trough_bytes is not None:
+            return float(self._trough_bytes)
+        before = self._before
+        if before is not None and before.memory is not None and before.known_demand_bytes:
+            return float(before.memory.live_bytes + before.known_demand_bytes)
+        prior = view.prior
+        if prior is None:
+            return None
+        state = sum(prior.categories.get(kind, 0) for kind in (Category.PARAMETERS, Category.OPTIMIZER_STATE))
+        return float(state) or None
+
+    def _demand(self, view: View) -> tuple[Need | None, float]:
+        """Of a full step, and the highest of all: measured before the resume, else estimated."""
+        measured = recent_demand(view.evidence)
+        if measured is not None and self._trough_bytes is not None:
+            typical = measured.typical_bytes
+            return Need(typical, _DEMAND_SPREAD * typical), max(self._highest_bytes, typical)
+        prior, corrected = view.prior, view.corrected
+        if prior is None or corrected is None:
+            return None, 0.0
+        peaks = [peak for phase in _STEP_PHASES if (peak := corrected.live_bytes(phase)) is not None]
+        if not peaks:
+            return None, 0.0
+        demand = max(max(peaks) - corrected.state_bytes, 0.0)
+        return Need(demand, corrected.spread * max(peaks)), demand
+
+
+def _is_left(left: _Left) -> bool:
+    return left.excess_bytes > max(_SLACK_SHARE * left.expected_bytes, _SLACK_BYTES)
+
+
+def _outlook(probability: float, need: Need, left: _Left, memory: MemoryStats, view: View) -> Outlook | None:
+    severity = call_severity(probability)
+    if severity is None:
+        return None
+    environment = view.environment
+    figures: Mapping[str, float] = {
+        "excess_bytes": left.excess_bytes,
+        "expected_bytes": left.expected_bytes,
+        "demand_bytes": need.mean_bytes - left.live_bytes,
+        "live_bytes": left.live_bytes,
+        "room_bytes": float(environment.allocator_room(memory)),
+        "capacity_bytes": float(environment.capacity_bytes),
+    }
+    return Outlook(
+        cause=Cause.RESUME,
+        severity=severity,
+        p_within=within(probability, 1),
+        p_run=probability,
+        to_go=StepsToGo(0.0, 0.0),
+        urgent=True,
+        action="load_to_host",
+        evidence=figures,
+        peak_low_bytes=device_peak(need.mean_bytes, memory, environment),
+        peak_high_bytes=device_peak(need.high_bytes, memory, environment),
+    )
