@@ -312,6 +312,7 @@ class RunDesk:
             return
         with self._lock:
             status = self._completed(status)
+            changed = status.batch_size != self.run.get().batch_size
             shown = self._machine.state
             unseen_pause = shown is RunState.PAUSING and status.state is RunState.RUNNING
             if status.state is not shown and (unseen_pause or not self._machine.attempt(status.state)):
@@ -321,6 +322,8 @@ class RunDesk:
             self.run.set(status)
         if status.state is not RunState.PREPARING:
             self._under_way.set()
+        if changed and self._forecaster is not None:
+            self._forecaster.forecaster.forget_estimate()
         if not self._length_told and status.total_steps is not None:
             self._length_told = True
             self._tell_length(status)
