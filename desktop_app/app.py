@@ -134,6 +134,15 @@ def explain_message(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
+def export_session(options: argparse.Namespace) -> int:
+    """``floodmark export``: what was recorded, for other programs."""
+    from desktop_app.services.trace_export import export_trace
+
+    count = export_trace(options.session, options.forecast_trace)
+    print(f"{count:,} rows in {options.forecast_trace}")
+    return ExitCode.DONE
+
+
 def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must_train: bool = False) -> Session:
     """A session on the named card (simulated), on the machine's own, or on the default simulated one.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from desktop_app import __version__
 from desktop_app.core.errors import ExitCode, FloodmarkError
 from desktop_app.services.estimate_options import add_options
-from desktop_app.services.forecast_options import add_explain_options, add_forecast_options
+from desktop_app.services.forecast_options import add_explain_options, add_export_options, add_forecast_options
 from desktop_app.services.snapshot_options import add_options as add_snapshot_options
 
 if TYPE_CHECKING:
@@ -113,6 +113,8 @@ def _dispatch(options: argparse.Namespace) -> int:
             return app.forecast_recorded(options)
         case "explain":
             return app.explain_message(options)
+        case "export":
+            return app.export_session(options)
         case "doctor":
             return app.diagnose(as_json=options.json)
         case "demo" if options.list:
@@ -217,6 +219,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_explain_options(explain)
     explain.set_defaults(lang=None, theme=None, card=None)
+    export = commands.add_parser("export", parents=[shared], help="a recorded session as a file for other programs")
+    add_export_options(export)
+    export.set_defaults(lang=None, theme=None, card=None)
     doctor = commands.add_parser("doctor", parents=[shared], help="what is there, and a reason for everything missing")
     doctor.add_argument("--json", action="store_true", help="as JSON")
     doctor.set_defaults(lang=None, theme=None, card=None)

@@ -50,6 +50,10 @@ class RowEpochs:
         self._steps: int | None = None
         self._news: int | None = None
 
+    def know(self, steps_per_epoch: int) -> None:
+        """Somebody knows how long an epoch is."""
+        self._steps = steps_per_epoch
+
     def take(self, step: int, words: Words) -> int:
         """The epoch of ``step``."""
         if Mark.EPOCH_ENDS in words.marks:

@@ -14,7 +14,7 @@ from desktop_app.forecast.trace_rows import TraceRow
 from desktop_app.forecast.trace_samples import RowReader, Sample, Setting
 
 UNKNOWN_CAPACITY: Final = 1 << 60  # nothing can fill it: quiet until a row names the card's capacity
-TELEMETRY_EVERY_S: Final = 1.0  # as in the app (design.md §6), where a row has it every step
+TELEMETRY_EVERY_S: Final = 0.9  # once a second as in the app, give or take, where a row has it every step
 _NEWS_BYTES: Final = 32 * MIB  # a change of the surroundings that does not wait for the second to be over
 
 
@@ -41,7 +41,7 @@ class TraceReplay:
             steps_per_epoch=steps_per_epoch,
             prior=prior,
         )
-        self._reader = RowReader()
+        self._reader = RowReader(steps_per_epoch=steps_per_epoch)
         self._around = Surroundings(t_s=float("-inf"))
 
     def take(self, row: TraceRow) -> Update:

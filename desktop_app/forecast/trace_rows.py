@@ -15,8 +15,8 @@ that is over (``trace_words``, ``trace_samples``).
 
 =================== =============================== =================================================================
 ``run``             ``total_steps, steps_per_epoch`` how long the run and its epochs are
-``demand``          ``bytes``                       the phase of this row will certainly allocate this much
-``progress``        ``done, count``                 so many parts of the phase (validation batches) are over
+``demand``          ``bytes, host``                 this phase will certainly allocate this much (``host``: RAM)
+``progress``        ``done, count``                 so many parts of the phase (batches, micro-steps) are over
 ``phase_begin``                                     the phase of this row is about to begin (else it is found out)
 ``phase_end``                                       the phase of this row is over, the figures are those right after it
 ``longest_batch``   ``samples, tokens, pixels, step`` the loader knows it beforehand
@@ -24,6 +24,7 @@ that is over (``trace_words``, ``trace_samples``).
 ``epoch``                                           an epoch has begun
 ``resume``                                          a checkpoint was loaded
 ``restart``                                         the run has gone back to an earlier step, or started anew
+``alert``           ``cause, severity``             what a forecaster said while it was recorded; never read
 ``oom``                                             it ran out here (read by scores, never by the forecast)
 =================== =============================== =================================================================
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from desktop_app.core.steps import BatchShape, MemoryStats, Phase, PhaseSample, StepSample, Surroundings
 from desktop_app.forecast.trace_clock import RowClock, RowEpochs
@@ -37,10 +37,12 @@ Sample = StepSample | PhaseSample | Surroundings | Setting
 class RowReader:
     """Reads the rows of one run in their order. Memory does not grow."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, steps_per_epoch: int | None = None) -> None:
         self._memory = RowMemory()
         self._clock = RowClock()
         self._epochs = RowEpochs()
+        if steps_per_epoch:
+            self._epochs.know(steps_per_epoch)
         self._step = 0  # the newest step that has ended
         self._steps = 0  # how many have
         self._open = _OpenStep()
@@ -53,8 +55,10 @@ class RowReader:
         """What ``row`` says, in the order in which it happened."""
         words, cell = read_event(row.event), read_phase(row.phase)
         t_s = self._clock.time(row, is_step=cell.phase is None)
-        setting = self._setting(words, row)
+        setting = self._setting(words)
         if setting is not None:
+            if setting.steps_per_epoch:
+                self._epochs.know(setting.steps_per_epoch)
             yield setting
         around = self._surroundings(row, t_s)
         if around is not None:
@@ -128,11 +132,9 @@ class RowReader:
             yield from self._leave_validation(row, t_s)
         if phase is Phase.BUILD:
             is_over = (cell.resumes and not cell.begins) or cell.ends or words.ends
-            yield PhaseSample(t_s, step, phase, memory, words.figures.get("demand"), ended=is_over)
+            yield PhaseSample(t_s, step, phase, memory, **_demand(words), ended=is_over)
         elif phase is Phase.SAVE:
-            yield PhaseSample(
-                t_s, step, phase, memory, words.figures.get("demand"), ended=self._is_over(cell, words, memory)
-            )
+            yield PhaseSample(t_s, step, phase, memory, **_demand(words), ended=self._is_over(cell, words, memory))
         else:
             yield self._of_validation(row, cell, words, step, t_s, memory)
 
@@ -147,7 +149,7 @@ class RowReader:
             step,
             Phase.VALIDATION,
             memory,
-            words.figures.get("demand"),
+            **_demand(words),
             batch=_shape(row),
             done=done,
             count=self._validation.count,
@@ -169,10 +171,10 @@ class RowReader:
         self._open.take(step, row, memory)
         if not ended:
             batch = _shape(row) if phase is Phase.FORWARD else None
-            yield PhaseSample(t_s, step, phase, memory, words.figures.get("demand"), batch=batch)
+            yield PhaseSample(t_s, step, phase, memory, **_demand(words), **_progress(words), batch=batch)
             return
         self._ended_rows_seen = True
-        yield PhaseSample(t_s, step, phase, memory, words.figures.get("demand"), ended=True)
+        yield PhaseSample(t_s, step, phase, memory, **_demand(words), ended=True)
         if phase is Phase.BACKWARD:  # the optimizer is next, and its own row will come when it is over
             yield PhaseSample(t_s, step, Phase.OPTIMIZER, memory)
 
@@ -205,20 +207,19 @@ class RowReader:
         phase, step = words.phase, row.step if row.step is not None else self._step
         memory = self._memory.figures(row, within_step=True)
         if phase is Phase.SAVE:
-            yield PhaseSample(t_s, step, phase, memory, words.figures.get("demand"), ended=not words.begins)
+            yield PhaseSample(t_s, step, phase, memory, **_demand(words), ended=not words.begins)
         elif phase is Phase.VALIDATION:
             yield PhaseSample(
                 t_s,
                 step,
                 phase,
                 memory,
-                words.figures.get("demand"),
-                done=words.figures.get("done", 0),
-                count=words.figures.get("count"),
+                **_demand(words),
+                **_progress(words),
                 ended=words.ends,
             )
         elif phase is Phase.OPTIMIZER and not words.ends and step > self._step:
-            yield PhaseSample(t_s, step, phase, memory, words.figures.get("demand"))
+            yield PhaseSample(t_s, step, phase, memory, **_demand(words))
 
     def _resumed(self, row: TraceRow, t_s: float) -> PhaseSample:
         step = row.step if row.step is not None else self._step
@@ -252,7 +253,7 @@ class RowReader:
     def _leave_validation(self, row: TraceRow, t_s: float) -> Iterator[Sample]:
         """Validation whose parts were recorded, and not its end, is over when the training goes on."""
         validation, self._validation = self._validation, _Validation()
-        if not validation.parts:
+        if not validation.parts or validation.ours:
             return
         memory = validation.memory
         if memory is not None and row.live_after_bytes is not None and validation.peak_bytes:
@@ -267,7 +268,7 @@ class RowReader:
             ended=True,
         )
 
-    def _setting(self, words: Words, row: TraceRow) -> Setting | None:
+    def _setting(self, words: Words) -> Setting | None:
         figures = words.figures
         if not figures and words.longest_batch is None:
             return None
@@ -297,7 +298,8 @@ class RowReader:
             commit_limit_bytes=row.commit_limit_bytes,
             spills=bool(row.spills),
         )
-        return around if around != Surroundings(t_s=t_s) else None
+        nothing = Surroundings(t_s=t_s, outside_bytes=around.outside_bytes)  # which is with the allocator's figures
+        return around if around != nothing else None
 
 
 class _OpenStep:
@@ -337,11 +339,13 @@ class _Validation:
         self.step = 0
         self.memory: MemoryStats | None = None
         self.peak_bytes = 0
+        self.ours = False  # its end will be said
         self._rows = 0
 
     def take(self, step: int, memory: MemoryStats | None, words: Words, *, is_part: bool) -> int:
         """How many parts are over with this row."""
         self.count = words.figures.get("count", self.count)
+        self.ours = self.ours or words.ours
         self.step, self.memory = step, memory
         if memory is not None:
             self.peak_bytes = max(self.peak_bytes, memory.live_peak_bytes)
@@ -351,6 +355,14 @@ class _Validation:
         self._rows += 1
         self.parts = done
         return done
+
+
+def _demand(words: Words) -> dict[str, Any]:
+    return {"known_demand_bytes": words.figures.get("demand"), "known_host_bytes": words.figures.get("host")}
+
+
+def _progress(words: Words) -> dict[str, Any]:
+    return {"done": words.figures.get("done", 0), "count": words.figures.get("count")}
 
 
 def _shape(row: TraceRow) -> BatchShape | None:

@@ -53,6 +53,7 @@ class Words:
     figures: Mapping[str, int] = field(default_factory=dict)  # "total_steps", "steps_per_epoch", "demand" …
     longest_batch: BatchShape | None = None
     longest_batch_step: int | None = None
+    ours: bool = False  # it says plainly what the row is about: nothing is to be found out
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ _FIGURES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("total steps", "max steps", "num steps", "num training steps", "train steps"), "total_steps"),
     **dict.fromkeys(("steps per epoch", "epoch steps", "batches per epoch", "iters per epoch"), "steps_per_epoch"),
     **dict.fromkeys(("bytes", "demand", "demand bytes"), "demand"),
+    **dict.fromkeys(("host", "host bytes"), "host"),
     "done": "done",
     **dict.fromkeys(
         ("count", "total", "eval steps", "val steps", "val batches", "eval batches", "validation batches", "batches"),
@@ -148,7 +150,11 @@ def read_event(cell: str) -> Words:
     marks: set[Mark] = set()
     figures: dict[str, int] = {}
     longest: dict[str, int] = {}
+    ours = False
     for part in _SEPARATORS.split(_plain(cell)):
+        if part.strip().startswith("alert"):
+            continue
+        ours = ours or part.strip().startswith(("phase begin", "phase end", "progress:"))
         found = _figures(part)
         words = _LETTERS.findall(part)
         if "longest" in words and "batch" in words:
@@ -162,7 +168,7 @@ def read_event(cell: str) -> Words:
             phase, begins, ends = named, starts, is_over or _is_past(words)
         elif words[:1] == ["phase"]:
             begins, ends = begins or starts, ends or is_over
-    return Words(phase, begins, ends, frozenset(marks), figures, _shape(longest), longest.get("step"))
+    return Words(phase, begins, ends, frozenset(marks), figures, _shape(longest), longest.get("step"), ours)
 
 
 def _plain(cell: str) -> str:

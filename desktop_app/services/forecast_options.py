@@ -1,4 +1,4 @@
-"""The options of ``floodmark forecast`` and ``floodmark explain``. Standard library only: help must come at once."""
+"""The options of ``floodmark forecast``, ``explain`` and ``export``. Standard library only: help must come at once."""
 
 from __future__ import annotations
 
@@ -35,6 +35,18 @@ def add_explain_options(parser: argparse.ArgumentParser) -> None:
         help="a log or a message of any length; - or nothing reads standard input",
     )
     parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def add_export_options(parser: argparse.ArgumentParser) -> None:
+    """What of which session, and where to."""
+    parser.add_argument("session", type=Path, metavar="SESSION", help="a folder of sessions/, or its name")
+    parser.add_argument(
+        "--forecast-trace",
+        type=Path,
+        required=True,
+        metavar="OUT.csv",
+        help="write the run as a trace for floodmark forecast",
+    )
 
 
 def _capacity(text: str) -> int:

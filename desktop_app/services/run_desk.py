@@ -28,6 +28,7 @@ from desktop_app.services.run_feed import SKIPPED_NOTICE, Counsel, RunFeed
 from desktop_app.services.run_records import RunRecords
 from desktop_app.services.scenarios import Stage
 from desktop_app.services.step_recorder import StepRecorder
+from desktop_app.services.trace_recording import TraceRecording
 from desktop_app.training.config import RunConfig
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class RunDesk:
         self._token: ControlToken | None = None
         self._forecaster: ForecasterThread | None = None
         self._length_told = False
+        self._trace = TraceRecording(store)
         self.run: Cell[RunStatus] = Cell(RunStatus(RunState.IDLE))
         self.memory: Cell[MemoryStats | None] = Cell(None)
         self.steps = StepRecorder()
@@ -213,6 +215,7 @@ class RunDesk:
         """Card and computer have been read anew. Never waits for a forecast. Runs in: sampler thread."""
         forecaster = self._forecaster
         if forecaster is not None:
+            self._trace.on_surroundings(surroundings)
             forecaster.observe_surroundings(surroundings)
 
     def _show_waiting(self) -> None:
@@ -333,9 +336,9 @@ class RunDesk:
         forecaster, total = self._forecaster, status.total_steps
         if forecaster is not None and total is not None:
             whole_epochs = status.epochs > 0 and total % status.epochs == 0  # not when resumed with another batch size
-            forecaster.forecaster.set_environment(
-                total_steps=total, steps_per_epoch=total // status.epochs if whole_epochs else None
-            )
+            steps_per_epoch = total // status.epochs if whole_epochs else None
+            forecaster.forecaster.set_environment(total_steps=total, steps_per_epoch=steps_per_epoch)
+            self._trace.on_length(self._clock.now_s(), total_steps=total, steps_per_epoch=steps_per_epoch)
 
     def _completed(self, status: RunStatus) -> RunStatus:
         """With what the trainer does not know: the scenario, and the beginning until it has one of its own."""

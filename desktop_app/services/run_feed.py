@@ -22,6 +22,7 @@ from desktop_app.core.steps import (
 from desktop_app.core.store import Cell, Store
 from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.step_recorder import StepRecorder
+from desktop_app.services.trace_recording import TraceRecording
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ class RunFeed:
         self.counsel = counsel or Counsel()
         self._steps = store.declare("steps", STEP_COLUMNS)
         self._validation = store.declare("validation", VALIDATION_COLUMNS)
+        self._trace = TraceRecording(store)
         self._events = events
         self._memory = memory
         self._listener = listener
@@ -80,6 +82,7 @@ class RunFeed:
 
     def on_step(self, sample: StepSample) -> None:
         self._steps.append(sample.t_s, _step_row(sample))
+        self._trace.on_step(sample)
         if sample.epoch != self._epoch:
             self._epoch = sample.epoch
             self._post(sample.t_s, EventKind.EPOCH, Level.INFO, "run.epoch", epoch=sample.epoch, step=sample.step)
@@ -92,6 +95,7 @@ class RunFeed:
             self.recorder.poll(sample.memory)
 
     def on_phase(self, sample: PhaseSample) -> None:
+        self._trace.on_phase(sample)
         if sample.memory is not None:
             self._memory.set(sample.memory)
         if self._listener is not None:
