@@ -25,6 +25,7 @@ from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, combined, probab
 from desktop_app.forecast.outside_allocator import OutsideAllocatorCause
 from desktop_app.forecast.policy import Changes, Policy, in_seconds
 from desktop_app.forecast.resume import ResumeCause
+from desktop_app.forecast.spill import SpillCause
 from desktop_app.forecast.validation import ValidationCause
 
 # One object of each per run. Order does not matter.
@@ -38,6 +39,7 @@ CAUSES: Final[tuple[Callable[[], CauseModel], ...]] = (
     NeighbourCause,
     OutsideAllocatorCause,
     HostMemoryCause,
+    SpillCause,
 )
 
 

@@ -1,0 +1,131 @@
+"""Cause ``spill``: the driver moves memory of the card to RAM. No error comes; every step takes several times longer.
+
+Windows does so by itself (WDDM, "sysmem fallback"), and so does WSL. What gives it away: the card is full to the brim,
+steps of the same shape are suddenly slow, and nothing was refused. Slow steps beside free memory are something else,
+and so is a full card on which steps take as long as ever.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from desktop_app.core.forecasts import AlertSeverity, Cause
+from desktop_app.core.steps import StepSample, Surroundings
+from desktop_app.forecast.cause_model import CauseModel, View
+from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo
+from desktop_app.forecast.robust import median
+
+FULL_SHARE: Final = 0.97  # of the card: the driver keeps some for itself, so that it is never filled wholly
+_SLOWER: Final = 2.0  # times the usual step; memory behind PCIe costs a factor of 3 and more (OOM-69 to OOM-72)
+_SLOWER_UNMOVED: Final = 4.0  # when the card was as full before, and steps were fast
+_MOVED_SHARE: Final = 0.002  # of the card: more in use than when steps were fast
+_CALM_STEPS: Final = 64
+_LEAST_CALM: Final = 8
+_LIKELY_AFTER: Final = 3
+_IMMINENT_AFTER: Final = 8
+_P_NOW: Final = 0.9
+_P_SUSPECTED: Final = 0.3
+
+
+class SpillCause(CauseModel):
+    """Compares steps with those before the card was full."""
+
+    cause = Cause.SPILL
+
+    def __init__(self) -> None:
+        self._calm: deque[tuple[float, float]] = deque(maxlen=_CALM_STEPS)  # (seconds, size of the batch)
+        self._calm_fill_bytes = 0.0  # most in use while steps were fast
+        self._slow = 0  # steps in a row
+        self._over = 0  # steps in a row that held more than there is
+        self._ratio = 0.0
+        self._fill_bytes = 0.0
+        self._device_bytes = 0.0
+        self._may_spill = False
+        self._retries = 0
+        self._last_step = 0
+
+    def take_surroundings(self, sample: Surroundings, view: View) -> None:
+        """Take what the whole card holds, and whether its driver moves memory at all."""
+        self._device_bytes = float(sample.device_used_bytes or 0)
+        self._may_spill = sample.spills
+
+    def take_step(self, sample: StepSample, view: View) -> None:
+        """Take a step: its time against its size, and how full the card was."""
+        memory = sample.memory
+        if memory is None or view.evidence.starting_up or sample.step_s <= 0:
+            return
+        if sample.step < self._last_step:  # the run has gone back: with other batches, perhaps
+            self._calm.clear()
+            self._calm_fill_bytes = 0.0
+        self._last_step = sample.step
+        capacity = float(view.environment.capacity_bytes)
+        beside = view.environment.others_bytes + view.environment.outside(memory)
+        self._fill_bytes = max(self._device_bytes, float(beside + memory.reserved_peak_bytes))
+        self._over = self._over + 1 if memory.live_peak_bytes > capacity else 0
+        refused, self._retries = memory.alloc_retries > self._retries, memory.alloc_retries
+        self._ratio = self._times_slower(sample)
+        full = self._fill_bytes >= FULL_SHARE * capacity
+        if full and self._is_slow(capacity) and not refused:
+            self._slow += 1
+            return
+        self._slow = 0
+        self._calm.append((sample.step_s, _size(sample)))
+        if not refused and self._ratio < _SLOWER:
+            self._calm_fill_bytes = max(self._calm_fill_bytes, self._fill_bytes)
+
+    def outlook(self, view: View, *, known: bool) -> Outlook | None:
+        """That it happens now; ``None`` while it does not."""
+        slow = self._slow if self._may_spill else 0
+        if not slow and not self._over:
+            return None
+        severity = _severity(slow, self._over)
+        probability = _P_NOW if severity is not AlertSeverity.WATCH else _P_SUSPECTED
+        return Outlook(
+            cause=Cause.SPILL,
+            severity=severity,
+            p_within=dict.fromkeys(WITHIN_STEPS, probability),
+            p_run=probability,
+            to_go=StepsToGo(0.0, 0.0),
+            action="leave_room",
+            evidence=self._figures(view),
+        )
+
+    def _times_slower(self, sample: StepSample) -> float:
+        """Than steps of its size are; 0 while too few are known. More samples or tokens may take more time."""
+        if len(self._calm) < _LEAST_CALM:
+            return 0.0
+        calm = np.array(self._calm)
+        expected = median(calm[:, 0]) * max(1.0, _size(sample) / max(median(calm[:, 1]), 1.0))
+        return sample.step_s / expected
+
+    def _is_slow(self, capacity: float) -> bool:
+        moved = self._fill_bytes > self._calm_fill_bytes + _MOVED_SHARE * capacity
+        return self._ratio >= (_SLOWER if moved else _SLOWER_UNMOVED)
+
+    def _figures(self, view: View) -> Mapping[str, float]:
+        figures = {
+            "device_bytes": self._fill_bytes,
+            "capacity_bytes": float(view.environment.capacity_bytes),
+            "times_slower": self._ratio,
+            "slow_steps": float(self._slow),
+        }
+        if view.evidence.memory is not None:
+            figures["live_peak_bytes"] = float(view.evidence.memory.live_peak_bytes)
+        if self._calm:
+            figures["usual_step_s"] = median(np.array(self._calm)[:, 0])
+        return figures
+
+
+def _severity(slow: int, over: int) -> AlertSeverity:
+    if slow >= _IMMINENT_AFTER or over:
+        return AlertSeverity.IMMINENT
+    return AlertSeverity.LIKELY if slow >= _LIKELY_AFTER else AlertSeverity.WATCH
+
+
+def _size(sample: StepSample) -> float:
+    """Of the batch, in the finest measure there is."""
+    return float(sample.batch_tokens or sample.batch_pixels or sample.batch_samples)
