@@ -18,6 +18,8 @@ from desktop_app.forecast.trace_rows import TraceRow
 from desktop_app.forecast.trace_words import Mark, PhaseWord, Words, read_event, read_phase
 
 _OWN_PEAK_SHARE: Final = 0.002  # of a peak: two figures closer than this are the same figure
+_STANDS_OUT_SHARE: Final = 0.02  # of the peak of the step before: a peak above that has something else in it
+_BACK_STEPS: Final = 2  # a step number this far back is another start; one back is two writers at once
 _IN_STEP: Final = frozenset({Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.ZERO})
 
 
@@ -68,12 +70,13 @@ class RowReader:
         if cell.phase is not None:
             yield from self._of_phase(row, cell, words, t_s)
             return
+        peak_before = self._step_peak
         if self._ends_step(row, cell):
             yield from self._of_step(row, words, t_s)
         elif Mark.RESUME in words.marks:
             yield self._resumed(row, t_s)
         if words.phase is not None and (row.step is not None or words.begins or words.ends):
-            yield from self._of_event(row, words, t_s)
+            yield from self._of_event(row, words, t_s, peak_before=peak_before)
 
     def _ends_step(self, row: TraceRow, cell: PhaseWord) -> bool:
         """A step row has a step of its own, or figures of a step where nobody counts them."""
@@ -88,7 +91,8 @@ class RowReader:
         if step > self._open.step:
             yield from self._close_open_step(row, t_s)
         yield from self._leave_validation(row, t_s)
-        if Mark.RESUME in words.marks:
+        went_back = step <= self._step - _BACK_STEPS and Mark.RESTART not in words.marks
+        if Mark.RESUME in words.marks or went_back:
             yield self._resumed(row, t_s)
         memory = self._memory.figures(row, within_step=False)
         sample = StepSample(
@@ -134,9 +138,17 @@ class RowReader:
             is_over = (cell.resumes and not cell.begins) or cell.ends or words.ends
             yield PhaseSample(t_s, step, phase, memory, **_demand(words), ended=is_over)
         elif phase is Phase.SAVE:
-            yield PhaseSample(t_s, step, phase, memory, **_demand(words), ended=self._is_over(cell, words, memory))
+            yield from self._of_save(cell, words, step, t_s, memory)
         else:
             yield self._of_validation(row, cell, words, step, t_s, memory)
+
+    def _of_save(
+        self, cell: PhaseWord, words: Words, step: int, t_s: float, memory: MemoryStats | None
+    ) -> Iterator[PhaseSample]:
+        is_over = self._is_over(cell, words, memory)
+        if is_over and not words.ours and memory is not None and memory.live_peak_bytes > memory.live_bytes:
+            yield PhaseSample(t_s, step, Phase.SAVE, memory, done=1)  # one row for all of it, its peak included
+        yield PhaseSample(t_s, step, Phase.SAVE, memory, **_demand(words), ended=is_over)
 
     def _of_validation(
         self, row: TraceRow, cell: PhaseWord, words: Words, step: int, t_s: float, memory: MemoryStats | None
@@ -202,22 +214,21 @@ class RowReader:
         of_step = self._step_peak is not None and abs(memory.live_peak_bytes - self._step_peak) <= own
         return memory.live_peak_bytes - memory.live_bytes > own and not of_step
 
-    def _of_event(self, row: TraceRow, words: Words, t_s: float) -> Iterator[Sample]:
-        """A phase that the event of a step row names: it comes after the step, or has been within it."""
+    def _of_event(self, row: TraceRow, words: Words, t_s: float, *, peak_before: int | None) -> Iterator[Sample]:
+        """A phase that the event of a step row names: it comes after the step, or the row's peak is already its own."""
         phase, step = words.phase, row.step if row.step is not None else self._step
         memory = self._memory.figures(row, within_step=True)
-        if phase is Phase.SAVE:
-            yield PhaseSample(t_s, step, phase, memory, **_demand(words), ended=not words.begins)
-        elif phase is Phase.VALIDATION:
-            yield PhaseSample(
-                t_s,
-                step,
-                phase,
-                memory,
-                **_demand(words),
-                **_progress(words),
-                ended=words.ends,
+        if phase in (Phase.SAVE, Phase.VALIDATION):
+            stands_out = (
+                memory is not None
+                and peak_before is not None
+                and not words.begins
+                and memory.live_peak_bytes > (1.0 + _STANDS_OUT_SHARE) * peak_before
             )
+            if stands_out:
+                yield PhaseSample(t_s, step, phase, memory, done=1)
+            ended = words.ends or stands_out or (phase is Phase.SAVE and not words.begins)
+            yield PhaseSample(t_s, step, phase, memory, **_demand(words), **_progress(words), ended=ended)
         elif phase is Phase.OPTIMIZER and not words.ends and step > self._step:
             yield PhaseSample(t_s, step, phase, memory, **_demand(words))
 
