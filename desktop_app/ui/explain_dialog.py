@@ -34,6 +34,7 @@ DEBOUNCE_MS: Final = 150
 # The reader looks at the end of a text only, a million characters; the field shows as many as one can read.
 READ_CHARACTERS: Final = 1 << 20
 SHOWN_CHARACTERS: Final = 20_000
+_ZEROS: Final = 15  # of the first forty characters
 
 
 class MessageEdit(QPlainTextEdit):
@@ -81,6 +82,7 @@ class ExplainDialog(QDialog):
 
     def _build(self) -> None:
         self.setAcceptDrops(True)
+        self.edit.setObjectName("message")
         self.edit.setTabChangesFocus(True)
         self.edit.setFixedHeight(round((_EDITOR_LINES + 1) * self.edit.fontMetrics().lineSpacing()))
         row = QHBoxLayout()
@@ -142,7 +144,7 @@ class ExplainDialog(QDialog):
         try:
             size_bytes = path.stat().st_size
             with path.open("rb") as file:
-                file.seek(max(0, size_bytes - 4 * READ_CHARACTERS))
+                file.seek(max(0, size_bytes - 4 * READ_CHARACTERS) // 2 * 2)  # UTF-16 comes in pairs
                 text = decode(file.read(4 * READ_CHARACTERS))
         except OSError as error:
             self.show_text("", note=self.tr("{0} cannot be read: {1}").format(path.name, error.strerror or error))
@@ -243,6 +245,9 @@ class ExplainDialog(QDialog):
 
 def decode(data: bytes) -> str:
     """Text of a log: UTF-8, or UTF-16 as PowerShell writes it; what is neither is shown as far as it goes."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or data[1:40:2].count(0) > 15:
-        return data.decode("utf-16-le" if data[:2] != b"\xfe\xff" else "utf-16-be", errors="replace")
+    even, odd = data[0:80:2].count(0), data[1:80:2].count(0)  # Latin letters of UTF-16 have a zero on one side
+    if data[:2] == b"\xfe\xff" or even > max(odd, _ZEROS):
+        return data.decode("utf-16-be", errors="replace")
+    if data[:2] == b"\xff\xfe" or odd > max(even, _ZEROS):
+        return data.decode("utf-16-le", errors="replace")
     return data.decode("utf-8", errors="replace")

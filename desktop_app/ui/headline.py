@@ -13,7 +13,7 @@ from desktop_app.services.facade import EstimateState
 from desktop_app.ui.answers import answer_of
 from desktop_app.ui.recommendations import recommended_command
 from desktop_app.ui.tank_reader import lost_reason, selected_card
-from desktop_app.ui.texts import errors, evidence, numbers, outlooks, verdicts
+from desktop_app.ui.texts import errors, evidence, figures, numbers, outlooks, verdicts
 
 if TYPE_CHECKING:
     from desktop_app.services.facade import Workspace
@@ -127,7 +127,7 @@ def _alerting(workspace: Workspace, status: RunStatus) -> Headline | None:
     headline = Headline(
         band=Band.WARN if alert.severity is AlertSeverity.WATCH else Band.DANGER,
         sentence=outlooks.sentence(outlook),
-        evidence=evidence.line(outlook),
+        evidence=_evidence(outlook, workspace.forecast.get()),
         action=_recommended(alert, workspace),
         alert_id=alert.alert_id,
         explained=True,
@@ -141,6 +141,14 @@ def _alerting(workspace: Workspace, status: RunStatus) -> Headline | None:
             alert_id=None,
         )
     return headline
+
+
+def _evidence(outlook: outlooks.Outlook, forecast: Forecast | None) -> str:
+    """The figures; for a mere watch also how likely it is, as that is why it is no alert."""
+    line = evidence.line(outlook)
+    if outlook.severity is not AlertSeverity.WATCH or forecast is None or forecast.cause is not outlook.cause:
+        return line
+    return numbers.sentences(line, figures.chances(forecast))
 
 
 def _recommended(alert: Alert, workspace: Workspace) -> HeadlineAction:

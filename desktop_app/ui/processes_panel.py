@@ -153,6 +153,10 @@ class ProcessesPanel(QWidget):
             self._table.scrollTo(self.model.index(row, NAME))
             self._table.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
+    def selected(self) -> list[QModelIndex]:
+        """The chosen row, if any."""
+        return self._table.selectionModel().selectedRows()
+
     def retranslate(self) -> None:
         self._table.setAccessibleName(self.tr("Processes on the card"))
         self._empty.setText(self.tr("No process uses the card, or the driver lists none."))

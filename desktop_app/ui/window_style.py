@@ -56,6 +56,7 @@ _RULES: Final = Template("""
 #memoryTabs::tab { padding: 6px 10px; }
 #memoryPage { padding-left: 0; text-align: left; }
 #moreLevers { padding-left: 0; text-align: left; }
+#message { background: $surface; }
 #codeLine { background: $sunken; border: 1px solid $line; border-radius: 6px; }
 
 #palette { background: $surface; border: 1px solid $line; }

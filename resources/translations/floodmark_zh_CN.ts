@@ -501,6 +501,26 @@
         <translation>恢复学习</translation>
     </message>
     <message>
+        <source>rule: pause</source>
+        <translation>规则：暂停</translation>
+    </message>
+    <message>
+        <source>rule: save</source>
+        <translation>规则：保存</translation>
+    </message>
+    <message>
+        <source>rule: save and pause</source>
+        <translation>规则：保存并暂停</translation>
+    </message>
+    <message>
+        <source>rule: shrink</source>
+        <translation>规则：缩小批量</translation>
+    </message>
+    <message>
+        <source>rule: stop</source>
+        <translation>规则：停止</translation>
+    </message>
+    <message>
         <source>cannot shrink</source>
         <translation>无法再缩小</translation>
     </message>
@@ -1918,10 +1938,6 @@
         <translation>距用尽还剩</translation>
     </message>
     <message>
-        <source>Left behind</source>
-        <translation>遗留</translation>
-    </message>
-    <message>
         <source>Estimated peak</source>
         <translation>估计峰值</translation>
     </message>
@@ -1958,6 +1974,46 @@
         <translation>还能进行的轮数</translation>
     </message>
     <message>
+        <source>More than expected</source>
+        <translation>超出预期</translation>
+    </message>
+    <message>
+        <source>Needed the last time</source>
+        <translation>上次需要</translation>
+    </message>
+    <message>
+        <source>Needed by a training step</source>
+        <translation>训练一步需要</translation>
+    </message>
+    <message>
+        <source>Growth until then</source>
+        <translation>届时增长</translation>
+    </message>
+    <message>
+        <source>Size of the checkpoint</source>
+        <translation>检查点大小</translation>
+    </message>
+    <message>
+        <source>Growth per batch</source>
+        <translation>每批次增长</translation>
+    </message>
+    <message>
+        <source>Batches done</source>
+        <translation>已完成批次</translation>
+    </message>
+    <message>
+        <source>Batches to come</source>
+        <translation>剩余批次</translation>
+    </message>
+    <message>
+        <source>Steps to the validation</source>
+        <translation>距验证步数</translation>
+    </message>
+    <message>
+        <source>Steps to the checkpoint</source>
+        <translation>距保存步数</translation>
+    </message>
+    <message>
         <source>Samples in the batch</source>
         <translation>批次样本数</translation>
     </message>
@@ -1972,6 +2028,14 @@
     <message>
         <source>Slower by a factor of</source>
         <translation>变慢倍数</translation>
+    </message>
+    <message>
+        <source>Slow steps in a row</source>
+        <translation>连续慢步数</translation>
+    </message>
+    <message>
+        <source>A usual step takes</source>
+        <translation>平常每步耗时</translation>
     </message>
     <message>
         <source>Live after a step</source>
@@ -2018,12 +2082,20 @@
         <translation>本程序占用内存</translation>
     </message>
     <message>
+        <source>Main memory that is free</source>
+        <translation>空闲内存</translation>
+    </message>
+    <message>
         <source>Main memory in use</source>
         <translation>已用内存</translation>
     </message>
     <message>
         <source>Main memory</source>
         <translation>内存</translation>
+    </message>
+    <message>
+        <source>In use on the card</source>
+        <translation>显卡已用</translation>
     </message>
     <message>
         <source>Capacity of the card</source>
@@ -3125,6 +3197,14 @@
     <message>
         <source>This run needs {0}, and there is room for {1}.</source>
         <translation>本次训练需要 {0}，可用 {1}。</translation>
+    </message>
+    <message>
+        <source>Every batch of this validation leaves {0} behind: {1} are done, {2} are to come.</source>
+        <translation>本次验证每个批次遗留 {0}：已完成 {1} 个，还有 {2} 个。</translation>
+    </message>
+    <message>
+        <source>A checkpoint is put together in main memory: it needs {0}, and {1} are free.</source>
+        <translation>检查点要先在内存中汇集：需要 {0}，空闲 {1}。</translation>
     </message>
     <message>
         <source>Context, libraries or communication have taken {0} more.</source>

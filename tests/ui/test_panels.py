@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop_app.core.forecasts import AlertSeverity
-from desktop_app.core.steps import RunState
+from desktop_app.core.steps import Phase, RunState, RunStatus
 from desktop_app.core.telemetry import GPU_FIELDS
 from desktop_app.core.units import GIB
 from desktop_app.services.facade import Notice
@@ -21,9 +21,10 @@ from desktop_app.ui.alerts_panel import AlertCard
 from desktop_app.ui.gpu_panel import CardRow
 from desktop_app.ui.main_window import MainWindow
 from desktop_app.ui.side_panel import Tab
-from desktop_app.ui.texts import post_mortem
+from desktop_app.ui.texts import post_mortem, verdicts
 from desktop_app.ui.texts.numbers import NBSP
 from tests.ui.clipping import clipped_texts
+from tests.ui.fake_data import oom_report
 from tests.ui.fake_workspace import FakeState, FakeWorkspace
 
 MakeWindow = Callable[..., MainWindow]
@@ -195,6 +196,60 @@ def test_post_mortem_is_no_wider_than_its_column(make_window: MakeWindow, size: 
     assert page.widget().minimumSizeHint().width() <= page.viewport().width()
     assert page.widget().width() <= page.viewport().width()
     assert clipped_texts(page) == []
+
+
+def test_rescues_can_be_looked_at_one_by_one(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.RESCUED)
+    window = make_window(workspace)
+    assert window.side_panel.tab is Tab.RUN  # nothing has ended: the page does not push itself forward
+    said = window.banner.headline
+    assert said.sentence.replace(NBSP, " ") == "Out of memory at step 1,664; goes on with micro-batch 16 × 4"
+    assert "Micro-batch 16 × 4, 64 samples a step, since step 1,664" in texts(window.side_panel.run)
+    window.actions_.trigger(said.action.value)
+    page = window.side_panel.post_mortem
+    assert page.isVisible()
+    (choice,) = page.findChildren(QComboBox)
+    assert [choice.itemText(row) for row in range(choice.count())] == [
+        "Step 1,440: went on with 32",
+        "Step 1,664: went on with 16",
+    ]
+    went_on = "The run went on with a micro-batch of 16 in place of 32; the batch is as large as before."
+    assert went_on in texts(page)
+    choice.setCurrentIndex(0)
+    choice.activated.emit(0)
+    assert "The run went on with a micro-batch of 32 in place of 64; the batch is as large as before." in texts(page)
+    window.refresh_texts()
+    assert choice.currentIndex() == 0
+    # A third one ends the run: it is shown.
+    workspace.set_run(state=RunState.OUT_OF_MEMORY, oom=FakeWorkspace(FakeState.OUT_OF_MEMORY).run.get().oom)
+    window.refresh_texts()
+    assert choice.count() == 3
+    assert "The run has ended here." in texts(page)
+
+
+def test_rescue_is_news_for_a_while(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.RESCUED)
+    window = make_window(workspace)
+    assert "goes on" in window.banner.headline.sentence
+    workspace.manual.now_s += 130.0
+    window.refresh_texts()
+    assert window.banner.headline.sentence.startswith("Fits")
+    assert window.actions_["run.post_mortem"].isEnabled()
+
+
+@pytest.mark.parametrize(
+    ("phase", "before", "after", "said"),
+    [
+        (Phase.FORWARD, 64, 32, "goes on with micro-batch 32 × 2"),
+        (Phase.VALIDATION, 64, 32, "goes on with validation batches of 32"),
+        (Phase.SAVE, 64, 64, "saves by way of main memory and goes on"),
+        (Phase.OPTIMIZER, 64, 64, "goes on, with parameters updated one by one"),
+    ],
+)
+def test_rescue_says_what_was_changed(phase: Phase, before: int, after: int, said: str) -> None:
+    report = dataclasses.replace(oom_report(700.0), phase=phase, batch_size=before, rescued_batch_size=after)
+    status = RunStatus(RunState.RUNNING, batch_size=32, accumulation=2)
+    assert verdicts.rescued(report, status).replace(NBSP, " ") == f"Out of memory at step 1,840; {said}"
 
 
 def test_long_words_of_torch_may_be_broken_and_nothing_else() -> None:

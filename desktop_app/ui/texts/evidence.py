@@ -62,9 +62,7 @@ def _batch_shape(facts: Facts) -> str:
     for key, source in _SHAPES.items():
         if found := _known(facts, key):
             parts = [_text(source, numbers.integer(found[0]))]
-    if found := _known(facts, "demand_bytes", "live_bytes", "room_bytes"):
-        parts.append(_text(_NEEDS, numbers.size(found[0] + found[1]), numbers.size(found[2])))
-    return numbers.sentences(*parts)
+    return numbers.sentences(*parts, _call(facts))
 
 
 def _fragmentation(facts: Facts) -> str:
@@ -100,28 +98,34 @@ def _rising(facts: Facts, plain: str, rose: str) -> str:
 def _validation(facts: Facts) -> str:
     if found := _known(facts, "jump_bytes", "validations_to_go"):
         return _text(_VALIDATIONS_LEAVE, numbers.small_size(found[0]), numbers.integer(found[1]))
+    if found := _known(facts, "slope_bytes_per_batch", "batches_done", "batches_left"):
+        return _text(_BATCHES_LEAVE, numbers.small_size(found[0]), *map(numbers.integer, found[1:]))
     return numbers.sentences(_text(_VALIDATION), _call(facts))
 
 
 def _save(facts: Facts) -> str:
     if found := _known(facts, "jump_bytes", "saves_to_go"):
         return _text(_SAVES_LEAVE, numbers.small_size(found[0]), numbers.integer(found[1]))
+    if found := _known(facts, "checkpoint_bytes", "host_available_bytes"):
+        return _text(_SAVE_IN_RAM, *map(numbers.size, found))
     return numbers.sentences(_text(_SAVE), _call(facts))
 
 
 def _resume(facts: Facts) -> str:
-    if found := _known(facts, "kept_bytes"):
-        return numbers.sentences(_text(_RESUME_KEPT, numbers.size(found[0])), _call(facts))
-    return numbers.sentences(_text(_RESUME), _call(facts))
+    found = _known(facts, "excess_bytes")
+    left = _text(_RESUME) if found is None else _text(_RESUME_KEPT, numbers.size(found[0]))
+    return numbers.sentences(left, _call(facts, source=_RUN_NEEDS))
 
 
-def _call(facts: Facts) -> str:
-    """What a single thing to come needs, and what there is for it."""
-    found = _known(facts, "demand_bytes", "room_bytes")
-    return "" if found is None else _text(_NEEDS, *map(numbers.size, found))
+def _call(facts: Facts, *, source: str = "") -> str:
+    """What a single thing to come needs with what is live already, and what there is for all of it."""
+    found = _known(facts, "demand_bytes", "live_bytes", "room_bytes")
+    return "" if found is None else _text(source or _NEEDS, numbers.size(found[0] + found[1]), numbers.size(found[2]))
 
 
 def _host(facts: Facts) -> str:
+    if found := _known(facts, "checkpoint_bytes", "host_available_bytes"):
+        return _text(_SAVE_IN_RAM, *map(numbers.size, found))
     parts = [_text(_HOST)]
     if found := _known(facts, "headroom_bytes", "host_total_bytes"):
         source = _COMMIT_LEFT if facts.get("commit") else _HOST_LEFT
@@ -134,7 +138,7 @@ def _host(facts: Facts) -> str:
 
 
 def _spill(facts: Facts) -> str:
-    if found := _known(facts, "step_time_ratio"):
+    if found := _known(facts, "times_slower"):
         return _text(_SPILL_SLOW, numbers.decimal(found[0], 1))
     return _text(_SPILL)
 
@@ -179,6 +183,12 @@ _EVERY_MINUTE: Final = QT_TRANSLATE_NOOP("Outlook", "It grows by {0} every minut
 _RUN_NEEDS: Final = QT_TRANSLATE_NOOP("Outlook", "This run needs {0}, and there is room for {1}.")
 _VALIDATION: Final = QT_TRANSLATE_NOOP("Outlook", "What validation holds comes on top of the training.")
 _VALIDATIONS_LEAVE: Final = QT_TRANSLATE_NOOP("Outlook", "Every validation leaves {0} behind; {1} more will fit.")
+_BATCHES_LEAVE: Final = QT_TRANSLATE_NOOP(
+    "Outlook", "Every batch of this validation leaves {0} behind: {1} are done, {2} are to come."
+)
+_SAVE_IN_RAM: Final = QT_TRANSLATE_NOOP(
+    "Outlook", "A checkpoint is put together in main memory: it needs {0}, and {1} are free."
+)
 _SAVE: Final = QT_TRANSLATE_NOOP("Outlook", "Saving makes a copy of the state on the card.")
 _SAVES_LEAVE: Final = QT_TRANSLATE_NOOP("Outlook", "Every saved checkpoint leaves {0} behind; {1} more will fit.")
 _RESUME: Final = QT_TRANSLATE_NOOP("Outlook", "The loaded checkpoint is still on the card.")

@@ -36,12 +36,23 @@ _NAMES: Final = {
     "need_bytes": QT_TRANSLATE_NOOP("Figures", "Needed"),
     "room_bytes": QT_TRANSLATE_NOOP("Figures", "Free for it"),
     "headroom_bytes": QT_TRANSLATE_NOOP("Figures", "Left before it is full"),
-    "kept_bytes": QT_TRANSLATE_NOOP("Figures", "Left behind"),
+    "excess_bytes": QT_TRANSLATE_NOOP("Figures", "More than expected"),
+    "earlier_demand_bytes": QT_TRANSLATE_NOOP("Figures", "Needed the last time"),
+    "training_demand_bytes": QT_TRANSLATE_NOOP("Figures", "Needed by a training step"),
+    "growth_bytes": QT_TRANSLATE_NOOP("Figures", "Growth until then"),
+    "checkpoint_bytes": QT_TRANSLATE_NOOP("Figures", "Size of the checkpoint"),
+    "slope_bytes_per_batch": QT_TRANSLATE_NOOP("Figures", "Growth per batch"),
+    "batches_done": QT_TRANSLATE_NOOP("Figures", "Batches done"),
+    "batches_left": QT_TRANSLATE_NOOP("Figures", "Batches to come"),
+    "steps_to_validation": QT_TRANSLATE_NOOP("Figures", "Steps to the validation"),
+    "steps_to_save": QT_TRANSLATE_NOOP("Figures", "Steps to the checkpoint"),
     "estimated_peak_bytes": QT_TRANSLATE_NOOP("Figures", "Estimated peak"),
     "batch_samples": QT_TRANSLATE_NOOP("Figures", "Samples in the batch"),
     "batch_tokens": QT_TRANSLATE_NOOP("Figures", "Tokens in the batch"),
     "batch_pixels": QT_TRANSLATE_NOOP("Figures", "Pixels in the batch"),
-    "step_time_ratio": QT_TRANSLATE_NOOP("Figures", "Slower by a factor of"),
+    "times_slower": QT_TRANSLATE_NOOP("Figures", "Slower by a factor of"),
+    "slow_steps": QT_TRANSLATE_NOOP("Figures", "Slow steps in a row"),
+    "usual_step_s": QT_TRANSLATE_NOOP("Figures", "A usual step takes"),
     "trough_bytes": QT_TRANSLATE_NOOP("Figures", "Live after a step"),
     "live_bytes": QT_TRANSLATE_NOOP("Figures", "Live"),
     "live_peak_bytes": QT_TRANSLATE_NOOP("Figures", "Live at the peak"),
@@ -53,8 +64,10 @@ _NAMES: Final = {
     "children": QT_TRANSLATE_NOOP("Figures", "Loader workers"),
     "children_rss_bytes": QT_TRANSLATE_NOOP("Figures", "Memory of loader workers"),
     "own_rss_bytes": QT_TRANSLATE_NOOP("Figures", "Memory of this program"),
+    "host_available_bytes": QT_TRANSLATE_NOOP("Figures", "Main memory that is free"),
     "host_used_bytes": QT_TRANSLATE_NOOP("Figures", "Main memory in use"),
     "host_total_bytes": QT_TRANSLATE_NOOP("Figures", "Main memory"),
+    "device_bytes": QT_TRANSLATE_NOOP("Figures", "In use on the card"),
     "capacity_bytes": QT_TRANSLATE_NOOP("Figures", "Capacity of the card"),
     "first_step": QT_TRANSLATE_NOOP("Figures", "Seen since step"),
 }
@@ -74,13 +87,15 @@ def _value(key: str, figure: float) -> str:
     """The unit is the end of the key."""
     if key.endswith("_bytes_per_s"):
         return numbers.small_size(60.0 * figure)
-    if key.endswith("_bytes_per_step"):
+    if key.endswith(("_bytes_per_step", "_bytes_per_batch")):
         return numbers.small_size(figure)
     if key.endswith("_bytes"):
         return numbers.size(figure)
+    if key == "usual_step_s":
+        return numbers.with_unit(figure, "s", 2)
     if key.endswith("_s"):
         return numbers.duration(figure)
-    if key.endswith("_ratio"):
+    if key.startswith("times_"):
         return numbers.decimal(figure, 1)
     return str(round(figure)) if key == "pid" else numbers.integer(figure)
 
