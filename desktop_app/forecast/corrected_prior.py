@@ -44,6 +44,7 @@ class CorrectedPrior:
     beside_bytes: float  # other processes, and this one outside its allocator, now
     spread: float
     live: Mapping[Phase, float] = field(default_factory=dict)  # peak of live per phase, P50
+    unseen: frozenset[Phase] = frozenset()  # phases of ``live`` that the run has not been through
 
     def live_bytes(self, phase: Phase, *, batch_ratio: float = 1.0) -> float | None:
         """P50 of the live peak of ``phase`` with a batch so many times the estimate's; ``None`` when unknown."""
@@ -70,6 +71,8 @@ class PriorFit:
 
     def __init__(self) -> None:
         self._steps = 0
+        self._begun: set[Phase] = set()
+        self._seen: set[Phase] = set()
         self._scale: float | None = None
         self._trough_bytes: float | None = None
         self._idle_ratio: float | None = None
@@ -77,6 +80,8 @@ class PriorFit:
     def take_phase(self, sample: PhaseSample, prior: Estimate | None) -> None:
         """Before the first optimizer call: the peak of forward and backward, with no optimizer state yet."""
         memory = sample.memory
+        if sample.phase not in _STEP_PHASES:  # those are seen when a step with its optimizer state is over
+            (self._seen if sample.ended else self._begun).add(sample.phase)
         if prior is None or memory is None or self._steps or sample.phase is not Phase.OPTIMIZER or sample.ended:
             return
         parameters = float(prior.categories.get(Category.PARAMETERS, 0))
@@ -88,9 +93,13 @@ class PriorFit:
     def take_step(self, sample: StepSample, prior: Estimate | None) -> None:
         """The first whole steps: trough and peak. The first of them ran without state, so its peak is not compared."""
         memory = sample.memory
+        self._seen |= self._begun  # whatever began before a step has ended is over
+        self._begun.clear()
         if prior is None or memory is None or self._steps >= FITTED_STEPS:
             return
         self._steps += 1
+        if self._steps > 1:  # the first has no state in its forward and backward passes yet
+            self._seen |= {Phase.BUILD, Phase.ZERO, *_STEP_PHASES}
         self._trough_bytes = float(memory.live_bytes)
         self._idle_ratio = _idle(memory)
         if self._steps > 1:
@@ -110,6 +119,7 @@ class PriorFit:
         spread = math.log(prior.device_peak_bytes.p95 / max(prior.device_peak_bytes.p50, 1)) / Z95
         measured = self._scale is not None or self._trough_bytes is not None
         outside = environment.outside(memory) or prior.context_bytes
+        peaks = _live_peaks(prior)
         return CorrectedPrior(
             steps=self._steps,
             scale=scale,
@@ -120,8 +130,9 @@ class PriorFit:
             spread=max(_LEAST_SPREAD, spread * (_LEFT_SHARE if measured else 1.0)),
             live={
                 phase: (state + scale * (peak - state) if phase in _BATCH_PHASES else peak) + offset
-                for phase, peak in _live_peaks(prior).items()
+                for phase, peak in peaks.items()
             },
+            unseen=frozenset(peaks) - self._seen,
         )
 
 

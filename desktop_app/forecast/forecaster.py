@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from desktop_app.core.forecasts import Alert, Cause, Estimate, Forecast
+from desktop_app.core.forecasts import Alert, Estimate, Forecast
 from desktop_app.core.steps import BatchShape, PhaseSample, StepSample, Surroundings
 from desktop_app.forecast.attribution import attribute
 from desktop_app.forecast.batch_shape import BatchShapeCause
@@ -15,17 +15,16 @@ from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.checkpoint_save import CheckpointSaveCause
 from desktop_app.forecast.corrected_prior import PriorFit
 from desktop_app.forecast.environment import Environment
-from desktop_app.forecast.evidence import START_UP_STEPS, Evidence
+from desktop_app.forecast.evidence import Evidence
 from desktop_app.forecast.first_optimizer_step import FirstOptimizerStepCause
-from desktop_app.forecast.flood import flood_mark
 from desktop_app.forecast.host_memory import HostMemoryCause
 from desktop_app.forecast.leak import LeakCause
 from desktop_app.forecast.neighbour import NeighbourCause
-from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, combined, probability_within, worst
 from desktop_app.forecast.outside_allocator import OutsideAllocatorCause
-from desktop_app.forecast.policy import Changes, Policy, in_seconds
+from desktop_app.forecast.policy import Changes, Policy
 from desktop_app.forecast.resume import ResumeCause
 from desktop_app.forecast.spill import SpillCause
+from desktop_app.forecast.summary import summarize
 from desktop_app.forecast.validation import ValidationCause
 
 # One object of each per run. Order does not matter.
@@ -197,69 +196,5 @@ class Forecaster:
             superseded=settled.superseded,
             of_surroundings=of_surroundings,
         )
-        self._forecast = self._to_forecast(t_s, step, settled.outlooks, pace_s)
+        self._forecast = summarize(view, settled.outlooks, t_s=t_s, step=step, pace_s=pace_s)
         return Update(self._forecast, changes)
-
-    def _to_forecast(self, t_s: float, step: int, outlooks: Mapping[Cause, Outlook], pace_s: float | None) -> Forecast:
-        flood = flood_mark(self._evidence, self._environment, self._prior, outlooks.values())
-        p_within, p_epoch, p_run = self._probabilities(step, outlooks)
-        calm = Forecast(
-            t_s=t_s,
-            step=step,
-            device_bytes=self._environment.device_bytes(self._evidence.memory),
-            capacity_bytes=self._environment.capacity_bytes,
-            p_oom=p_within,
-            p_oom_run=p_run,
-            p_oom_epoch=p_epoch,
-            flood_low_bytes=flood[0] if flood is not None else None,
-            flood_high_bytes=flood[1] if flood is not None else None,
-        )
-        first = worst(outlooks.values())
-        if first is None or first.severity is None:
-            return calm
-        return _with_cause(calm, first, sum(outlook.p_run for outlook in outlooks.values()), pace_s)
-
-    def _probabilities(
-        self, step: int, outlooks: Mapping[Cause, Outlook]
-    ) -> tuple[dict[int, float], float | None, float]:
-        """P(OOM) within k steps, to the end of the epoch and of the run; never falling with the horizon."""
-        unseen = 0.0
-        if self._prior is not None and self._evidence.steps_seen < START_UP_STEPS:
-            unseen = 1.0 - self._prior.fits_probability
-        p_run = combined([unseen, *(outlook.p_run for outlook in outlooks.values())])
-        within: dict[int, float] = {}
-        least = 0.0
-        for steps in WITHIN_STEPS:
-            chances = [outlook.p_within[steps] for outlook in outlooks.values()]
-            least = min(max(least, combined([unseen, *chances])), p_run)
-            within[steps] = least
-        return within, self._to_epoch_end(step, outlooks, unseen, within, p_run), p_run
-
-    def _to_epoch_end(
-        self, step: int, outlooks: Mapping[Cause, Outlook], unseen: float, within: Mapping[int, float], p_run: float
-    ) -> float | None:
-        left = self._environment.steps_to_epoch_end(step)
-        if left is None:
-            return None
-        chance = combined([unseen, *(probability_within(outlook, left) for outlook in outlooks.values())])
-        least = max((p for k, p in within.items() if k <= left), default=0.0)
-        most = min((p for k, p in within.items() if k >= left), default=p_run)
-        return min(max(chance, least), most)
-
-
-def _with_cause(calm: Forecast, outlook: Outlook, total_p: float, pace_s: float | None) -> Forecast:
-    to_go = outlook.to_go
-    pace_s = pace_s if outlook.pace_s is None else outlook.pace_s
-    return replace(
-        calm,
-        cause=outlook.cause,
-        cause_share=outlook.p_run / total_p if total_p > 0 else 1.0,
-        severity=outlook.severity,
-        eta_steps=to_go.median if to_go is not None else None,
-        eta_steps_low=to_go.low if to_go is not None else None,
-        eta_steps_high=to_go.high if to_go is not None else None,
-        eta_s=in_seconds(to_go.median, pace_s) if to_go is not None else None,
-        eta_low_s=in_seconds(to_go.low, pace_s) if to_go is not None else None,
-        eta_high_s=in_seconds(to_go.high, pace_s) if to_go is not None else None,
-        evidence=dict(outlook.evidence),
-    )

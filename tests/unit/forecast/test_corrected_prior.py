@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from desktop_app.core.estimates import PhasePeaks
@@ -10,6 +12,7 @@ from desktop_app.core.steps import Category, MemoryStats, Phase, PhaseSample
 from desktop_app.core.units import GIB, MIB
 from desktop_app.forecast.corrected_prior import CorrectedPrior, PriorFit
 from desktop_app.forecast.environment import Environment
+from desktop_app.forecast.forecaster import Forecaster
 
 from .traces import step
 
@@ -129,3 +132,44 @@ def test_what_has_been_measured_narrows_the_spread() -> None:
     over = narrow.probability_over(16 * GIB, Phase.VALIDATION)
     assert over is not None
     assert over < 0.001
+
+
+def test_what_the_run_has_been_through_is_not_to_come_any_more() -> None:
+    fit = PriorFit()
+    assert corrected(fit).unseen == {Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.VALIDATION}
+    fit.take_step(step(1, stats(STATE, 6 * GIB)), PRIOR)
+    assert Phase.BACKWARD in corrected(fit).unseen  # the first step ran without the optimizer's state
+    fit.take_step(step(2, stats(STATE, 8 * GIB)), PRIOR)
+    assert corrected(fit).unseen == {Phase.VALIDATION}
+    fit.take_phase(PhaseSample(1.0, 2, Phase.VALIDATION, stats(STATE, 8 * GIB)), PRIOR)
+    assert corrected(fit).unseen == {Phase.VALIDATION}
+    fit.take_step(step(3, stats(STATE, 8 * GIB)), PRIOR)  # it is over when the training goes on
+    assert corrected(fit).unseen == frozenset()
+
+
+def forecaster() -> Forecaster:
+    return Forecaster(capacity_bytes=16 * GIB, others_bytes=512 * MIB, prior=replace(PRIOR, fits_probability=0.6))
+
+
+def test_the_first_step_says_more_than_the_estimate_s_odds() -> None:
+    """The estimate gave 60 %; a first step of half its size leaves hardly any doubt, one that fills the card a lot."""
+    subject = forecaster()
+    assert subject.forecast().p_oom_run == pytest.approx(0.4)
+    subject.update_phase(PhaseSample(0.5, 1, Phase.OPTIMIZER, stats(2 * GIB, PARAMETERS + 3 * GIB), 0))
+    assert subject.observe_step(step(1, stats(STATE, 5 * GIB))).p_oom_run < 0.01
+    full = forecaster()
+    full.update_phase(PhaseSample(0.5, 1, Phase.OPTIMIZER, stats(2 * GIB, PARAMETERS + 12 * GIB), 0))
+    assert full.observe_step(step(1, stats(STATE, 13 * GIB))).p_oom[10] > 0.3
+
+
+def test_the_flood_mark_waits_for_phases_that_are_still_to_come() -> None:
+    """Validation takes more than a step in this estimate: the mark stands at it until it is over."""
+    larger = replace(PRIOR, phase_peaks={**PRIOR.phase_peaks, Phase.VALIDATION: peaks(STATE + 8 * GIB)})
+    subject = Forecaster(capacity_bytes=16 * GIB, others_bytes=512 * MIB, prior=larger)
+    for number in range(1, 8):
+        before = subject.observe_step(step(number, stats(STATE, STATE + 5 * GIB)))
+    assert before.flood_low_bytes is not None
+    assert before.flood_low_bytes == pytest.approx(STATE + 8 * GIB + 768 * MIB, rel=1e-3)
+    subject.observe_phase(PhaseSample(1.0, 7, Phase.VALIDATION, stats(STATE, STATE + 8 * GIB), ended=True))
+    after = subject.observe_step(step(8, stats(STATE, STATE + 5 * GIB)))
+    assert after.flood_low_bytes == pytest.approx(STATE + 5 * GIB + 768 * MIB, rel=1e-3)
