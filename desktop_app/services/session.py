@@ -200,9 +200,11 @@ class Session:
         """Start the demonstration of that name; what stands in its way becomes a notice."""
         try:
             scenario, card = find_scenario(name), self.selected_card()
-            if card is not None and card.simulated and card.capacity_bytes is not None:
+            on_simulated = scenario.config.card is not None or (card is not None and card.simulated)
+            if on_simulated:
+                capacity_bytes = (card.capacity_bytes if card is not None else None) or 0
                 available_bytes = self.host_available_bytes()
-                check_memory(scenario, capacity_bytes=card.capacity_bytes, available_bytes=available_bytes)
+                check_memory(scenario, capacity_bytes=capacity_bytes, available_bytes=available_bytes)
         except FloodmarkError as error:
             self.add_notice(error.code, error.message, level="error")
             return
