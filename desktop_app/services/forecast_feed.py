@@ -19,6 +19,7 @@ FORECAST_COLUMNS: Final = (
     "flood_high_bytes",
 )
 _NAN: Final = float("nan")
+_NEAR_STEPS: Final = 32  # at 300 steps/s six are between two forecasts; a busy machine has more
 
 
 class ForecastFeed:
@@ -44,11 +45,18 @@ class ForecastFeed:
             self._history.append(forecast.t_s, _row(forecast))
 
     def eta_steps_after(self, step: int) -> float | None:
-        """Steps to exhaustion as forecast last after ``step``; ``None`` when quiet or no longer kept."""
+        """Steps to exhaustion as forecast last after ``step``; ``None`` when quiet or no longer kept.
+
+        Fast steps are not all forecast: then the newest forecast before it counts, less the steps since.
+        """
         rows = self._history.tail(self._history.capacity, ("step", "eta_steps"))
-        found = rows.column("eta_steps")[rows.column("step") == step]
-        known = found[found == found]
-        return float(known[-1]) if known.size else None
+        steps, etas = rows.column("step"), rows.column("eta_steps")
+        near = (steps <= step) & (steps > step - _NEAR_STEPS)
+        if not near.any():
+            return None
+        newest = float(steps[near][-1])  # the last that was told, not the largest: a run before this had such steps too
+        known = etas[(steps == newest) & (etas == etas)]
+        return max(0.0, float(known[-1]) - (step - newest)) if known.size else None
 
 
 def _row(forecast: Forecast) -> tuple[float, ...]:

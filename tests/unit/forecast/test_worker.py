@@ -180,3 +180,30 @@ def test_surroundings_in_a_backlog_count_before_the_steps_after_them(
     thread.start()
     listener.wait_for(1)
     assert listener.forecasts[-1].device_bytes == 3 * GIB + GIB + 512 * MIB
+
+
+def test_fast_steps_are_evidence_but_not_each_a_forecast(
+    thread: ForecasterThread, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At one forecast in two seconds the first is made at once and the last when the thread ends."""
+    monkeypatch.setattr(worker_module, "FORECASTS_PER_S", 0.5)
+    thread.start()
+    for sample in steps(line(60, 10 * MIB)):
+        thread.observe_step(sample)
+        if sample.step == 1:
+            listener.wait_for(1)
+    assert thread.stop(PATIENCE_S)
+    assert [forecast.step for forecast in listener.forecasts] == [1, 60]
+    assert listener.forecasts[-1].evidence["grown_steps"] == 56.0
+
+
+def test_what_the_trainer_asks_now_does_not_wait(
+    thread: ForecasterThread, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "FORECASTS_PER_S", 0.01)
+    thread.start()
+    thread.observe_step(step(1, memory(GIB)))
+    listener.wait_for(1)
+    thread.observe_step(step(2, memory(GIB)))
+    assert len(thread.observe_phase_now(before_optimizer(5 * GIB, number=3))) == 1
+    assert [forecast.step for forecast in listener.forecasts] == [1, 3]

@@ -82,6 +82,14 @@ def test_the_forecast_after_a_step_is_the_last_that_said_something() -> None:
     assert feed.eta_steps_after(99) is None
 
 
+def test_the_forecast_after_a_step_that_was_not_forecast_is_the_one_before_it_less_the_steps_since() -> None:
+    feed = ForecastFeed(Store())
+    for step, eta_steps, t_s in ((95, 12.0, 0.1), (88, 60.0, 1.0), (91, 57.0, 1.1), (102, 44.0, 1.2)):
+        feed.on_forecast(forecast(step, eta_steps, t_s=t_s))  # the first one is of the run before
+    assert feed.eta_steps_after(96) == 52.0
+    assert feed.eta_steps_after(300) is None
+
+
 def test_a_new_run_has_no_forecast_and_may_start_at_step_one() -> None:
     feed = ForecastFeed(Store())
     feed.on_forecast(forecast(100, t_s=10.0))
