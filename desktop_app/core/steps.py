@@ -115,9 +115,9 @@ class PhaseSample:
 
     ``known_demand_bytes``: what that phase will certainly allocate and keep, where the trainer can tell (optimizer
     state not made yet, a copy of the state for saving), plus its temporaries; ``known_host_bytes`` the same of the
-    computer's RAM. ``batch``: the micro-batch that comes next (``FORWARD``, ``VALIDATION``). ``done`` of ``count`` parts
-    of the phase (validation batches, micro-steps) are over: 0 before the first. ``ended``: the phase is over, ``memory``
-    is read right after it.
+    computer's RAM. ``batch``: the micro-batch that comes next (``FORWARD``, ``VALIDATION``). ``done`` of ``count``
+    parts of the phase (validation batches, micro-steps) are over: 0 before the first. ``ended``: the phase is over,
+    ``memory`` is read right after it.
     """
 
     t_s: float
@@ -236,4 +236,6 @@ class RunStatus:
     error_message: str | None = None
     oom: OomReport | None = None
     accumulation: int = 1
+    longest_batch: BatchShape | None = None  # of the epoch under way, where the loader can tell
+    longest_batch_step: int | None = None  # the step that it comes with
     rescues: tuple[OomReport, ...] = ()  # out-of-memory errors that the run survived, oldest first

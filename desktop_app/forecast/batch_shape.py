@@ -40,6 +40,7 @@ _TAIL_EVERY: Final = 16  # steps that a look at the tail may be old
 _TAIL_LIKELY_P: Final = 0.8  # by the cautious tail: no alarm from a guess
 _TAIL_WATCH_P: Final = 0.3
 _TAIL_SAME_AGAIN: Final = 2.0  # times as many steps as were seen: further ahead a tail says nothing
+_OWN_SHARE: Final = 0.3  # of the growth: with less, batches are not what brings the danger
 _SHAPES: Final = ("samples", "tokens", "pixels")
 
 
@@ -65,6 +66,9 @@ class BatchShapeCause(CauseModel):
         self._step = 0
         self._trough_bytes = 0
         self._lowest_bytes = math.inf  # trough
+        self._holes_bytes = 0
+        self._fewest_holes_bytes = math.inf
+        self._least_demand_bytes = math.inf
         self._highest_bytes = 0.0
         self._borne_bytes: float | None = None  # highest peak of live memory so far, above the room of its time
         self._idle_share: float | None = None
@@ -82,8 +86,11 @@ class BatchShapeCause(CauseModel):
             self._ascent.restart()
         self._step, self._trough_bytes = sample.step, memory.live_bytes
         self._lowest_bytes = min(self._lowest_bytes, memory.live_bytes)
+        self._holes_bytes = memory.idle_split_bytes
+        self._fewest_holes_bytes = min(self._fewest_holes_bytes, self._holes_bytes)
         self._note_epoch(sample.epoch)
         demand = float(max(memory.live_peak_bytes - memory.live_bytes, 0))
+        self._least_demand_bytes = min(self._least_demand_bytes, demand)
         self._note_peak(memory, demand, view)
         self._demand.fixed_bytes = float(memory.peak_categories.get(Category.GRADIENTS, 0))
         samples = sample.micro_batch_samples or sample.batch_samples
@@ -241,7 +248,7 @@ class BatchShapeCause(CauseModel):
             figures={
                 "demand_slope_bytes_per_step": ascent.slope,
                 "demand_rise_bytes": ascent.rise_bytes,
-                "explained_share": self._explained_share(ascent.rise_bytes),
+                "explained_share": self._explained_share(ascent.end_bytes),
                 "rising_steps": ascent.steps,
                 "headroom_bytes": float(headroom),
             },
@@ -281,7 +288,7 @@ class BatchShapeCause(CauseModel):
                 "demand_highest_bytes": tail.highest_bytes,
                 "demand_allowed_bytes": allowed,
                 "tail_shape": tail.shape,
-                "explained_share": self._explained_share(allowed - tail.highest_bytes),
+                "explained_share": self._explained_share(allowed),
                 "tail_steps": float(tail.steps),
             },
         )
@@ -291,17 +298,19 @@ class BatchShapeCause(CauseModel):
             "demand_bytes": found.need.mean_bytes,
             "demand_sd_bytes": found.need.sd_bytes,
             "demand_highest_bytes": self._highest_bytes,
-            "explained_share": self._explained_share(found.need.mean_bytes - self._highest_bytes),
+            "explained_share": self._explained_share(found.need.mean_bytes),
             "largest_seen": found.largest_seen,
             "size": found.size,
         }
         figures |= {f"batch_{name}": float(size) for name in _SHAPES if (size := getattr(shape, name)) is not None}
         return figures
 
-    def _explained_share(self, demand_growth_bytes: float) -> float:
-        """Of all growth that brings the danger: the rest is what stays live, and another cause's."""
-        growth = max(demand_growth_bytes, 0.0)
-        return growth / max(growth + self._trough_bytes - self._lowest_bytes, 1.0)
+    def _explained_share(self, demand_bytes: float) -> float:
+        """Of all growth that brings the danger, from the least demand to this one: the rest is what stays live, or
+        holes, and another cause's."""
+        growth = max(demand_bytes - self._least_demand_bytes, 0.0)
+        others = (self._trough_bytes - self._lowest_bytes) + (self._holes_bytes - self._fewest_holes_bytes)
+        return growth / max(growth + max(others, 0.0), 1.0)
 
     def _outlook(
         self,
@@ -316,8 +325,10 @@ class BatchShapeCause(CauseModel):
         action: str,
         urgent: bool,
         figures: Mapping[str, float],
-    ) -> Outlook:
+    ) -> Outlook | None:
         environment = view.environment
+        if figures["explained_share"] < _OWN_SHARE:
+            return None
         return Outlook(
             cause=Cause.BATCH_SHAPE,
             severity=severity,

@@ -88,10 +88,12 @@ class ValidationCause(CauseModel):
         self._call = RecurringCall()
         self._progress: _Progress | None = None
         self._before: Outlook | None = None
+        self._training_samples: int | None = None  # of a micro-batch
 
     def take_step(self, sample: StepSample, view: View) -> None:
         """The training goes on: a validation is over."""
         self._leave()
+        self._training_samples = sample.micro_batch_samples or sample.batch_samples
 
     def take_phase(self, sample: PhaseSample, view: View) -> None:
         """A validation begins, goes on or has ended; any other phase ends it as well."""
@@ -176,7 +178,7 @@ class ValidationCause(CauseModel):
                 mean = max(peak, live)
                 return Need(mean, corrected.spread * mean), {"estimated_peak_bytes": peak}
         demand = recent_demand(view.evidence)
-        usual = view.evidence.usual_batch
+        usual = self._training_samples
         if demand is None or not samples or not usual:
             return None, {}
         ratio = samples / usual

@@ -105,6 +105,7 @@ class RunDesk:
         self._token: ControlToken | None = None
         self._forecaster: ForecasterThread | None = None
         self._length_told = False
+        self._longest_told: int | None = None
         self._trace = TraceRecording(store)
         self.run: Cell[RunStatus] = Cell(RunStatus(RunState.IDLE))
         self.memory: Cell[MemoryStats | None] = Cell(None)
@@ -251,7 +252,7 @@ class RunDesk:
             self._estimator.wait_for(order.config, timeout_s=_ESTIMATE_PATIENCE_S, unless=lambda: token.stop_requested)
         if token.stop_requested:
             return replace(self.run.get(), state=RunState.STOPPED)
-        self._forecaster, self._length_told = self._make_forecaster(order), False
+        self._forecaster, self._length_told, self._longest_told = self._make_forecaster(order), False, None
         feed = RunFeed(
             self._store,
             self._events,
@@ -330,6 +331,9 @@ class RunDesk:
         if not self._length_told and status.total_steps is not None:
             self._length_told = True
             self._tell_length(status)
+        if status.longest_batch is not None and status.longest_batch_step != self._longest_told:
+            self._longest_told = status.longest_batch_step
+            self._tell_longest(status)
 
     def _tell_length(self, status: RunStatus) -> None:
         """The forecaster learns how long the run and its epochs are. Runs in: trainer thread."""
@@ -339,6 +343,13 @@ class RunDesk:
             steps_per_epoch = total // status.epochs if whole_epochs else None
             forecaster.forecaster.set_environment(total_steps=total, steps_per_epoch=steps_per_epoch)
             self._trace.on_length(self._clock.now_s(), total_steps=total, steps_per_epoch=steps_per_epoch)
+
+    def _tell_longest(self, status: RunStatus) -> None:
+        """The forecaster learns which batch of the epoch is the longest. Runs in: trainer thread."""
+        if self._forecaster is not None:
+            self._forecaster.forecaster.set_environment(
+                longest_batch=status.longest_batch, longest_batch_step=status.longest_batch_step
+            )
 
     def _completed(self, status: RunStatus) -> RunStatus:
         """With what the trainer does not know: the scenario, and the beginning until it has one of its own."""

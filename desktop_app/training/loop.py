@@ -15,17 +15,19 @@ import torch
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import Event, EventKind, Level
-from desktop_app.core.steps import OomReport, Phase, PhaseSample, RunState, ValidationSample
+from desktop_app.core.steps import BatchShape, OomReport, Phase, RunState, ValidationSample
 from desktop_app.training.checkpoints import Progress
 from desktop_app.training.config import RunConfig
 from desktop_app.training.control import ControlToken, RunCancelled, Shrink
 from desktop_app.training.devices import TrainingDevice
 from desktop_app.training.gate import BusyLoad, Gate, NoLoad
 from desktop_app.training.learning import LearningWatch
+from desktop_app.training.look_ahead import LookAhead, part_of, shape_of, state_bytes
 from desktop_app.training.memory_errors import is_device_out_of_memory, is_host_out_of_memory, requested_bytes
 from desktop_app.training.optimizer_memory import first_step_demand
 from desktop_app.training.outcome import EndReason, RunOutcome
-from desktop_app.training.recipes.data import Batch, PreparedData
+from desktop_app.training.phase_reports import PhaseReports
+from desktop_app.training.recipes.data import Batch, PreparedData, ShapedSource
 from desktop_app.training.recipes.faults import Fault
 from desktop_app.training.recipes.recipe import Recipe
 from desktop_app.training.rescue import GaveUp, Rescue
@@ -105,6 +107,8 @@ class Trainer:
             learning=LearningWatch(data.class_counts),
             steps_per_epoch=self._steps_per_epoch,
         )
+        self._phases = PhaseReports(sink, clock=clock, device=device)
+        self._look_ahead = LookAhead(data.train)
         self._cycle = (0.0, 0.0)  # time and held seconds at the end of the last step or validation
 
     def run(self) -> RunOutcome:
@@ -157,6 +161,7 @@ class Trainer:
         self._board.show(RunState.RUNNING, progress)
         self._end_cycle()
         while progress.epoch <= self._config.epochs:
+            self._tell_longest()
             while progress.step_in_epoch < per_epoch:
                 self._gate.await_turn()
                 self._step(self._engine)
@@ -181,6 +186,8 @@ class Trainer:
             model = self._fault.alter_model(model)
         if point is not None:
             point.fill_model(model)
+            step, state = point.progress().step, state_bytes(model, point.checkpoint.optimizer)
+            self._phases.tell(Phase.BUILD, step, known_demand_bytes=state)
         model.to(device.torch_device)
         device.track_model(model)
         optimizer = self._recipe.optimizer(config, model)
@@ -194,6 +201,7 @@ class Trainer:
             set_random_state(saved.random_state, saved.device_random_state, device.torch_device)
             if self._fault is not None:
                 self._fault.on_resumed(saved, device)
+            self._phases.tell(Phase.BUILD, self._progress.step, ended=True)
         return StepEngine(self._recipe, config, model=model, optimizer=optimizer, device=device, fault=self._fault)
 
     def _announce_data(self) -> None:
@@ -232,6 +240,7 @@ class Trainer:
             step_s=step_s,
             learning_rate=learning_rate,
             memory=self._device.stats(),
+            shape=self._look_ahead.of_step,
         )
         self._device.reset_peaks()
         self._board.pace.add_step(self._end_cycle())
@@ -240,22 +249,45 @@ class Trainer:
     def _compute(self, engine: StepEngine, learning_rate: float) -> None:
         progress, accumulation = self._progress, self._config.accumulation
         engine.begin()
+        self._look_ahead.begin_step()
         for micro in range(accumulation):
             self._gate.check()
             batch = self._data.train.batch(epoch=progress.epoch, index=progress.step_in_epoch * accumulation + micro)
+            self._before_forward(batch, micro)
             for part, divisor in self._rescue.training.parts(batch):
                 self._gate.check()
                 self._load.begin_busy(self._clock.now_s())
                 engine.micro_step(part, divisor=divisor)
+                self._look_ahead.note_borne(shape_of(part))
         self._before_update(engine)
         engine.update(learning_rate)
+
+    def _before_forward(self, batch: Batch, micro: int) -> None:
+        """A batch larger than any before is told before it is on the card, so that a rule can make it smaller."""
+        limit = self._rescue.training.limit
+        shape = shape_of(batch)
+        part = shape if limit is None else part_of(shape, limit)
+        if self._look_ahead.is_larger(part):
+            accumulation = self._config.accumulation
+            self._phases.tell(Phase.FORWARD, self._progress.step + 1, batch=part, done=micro, count=accumulation)
+            self._gate.check()
+
+    def _tell_longest(self) -> None:
+        """The longest batch of the epoch that begins or goes on, where the loader can tell."""
+        progress, per_step = self._progress, self._config.accumulation
+        first = progress.step_in_epoch * per_step
+        found = self._look_ahead.longest(epoch=progress.epoch, first=first, per_step=per_step)
+        if found is not None:
+            self._board.note_longest(found[0], progress.step + found[1])
+            self._board.refresh(progress)
 
     def _before_update(self, engine: StepEngine) -> None:
         """The first update makes the optimizer's state: say so before, so that a rule can hold the run."""
         engine.enter_optimizer()
         if engine.state_missing:
             demand = first_step_demand(engine.optimizer)
-            self._announce(Phase.OPTIMIZER, None if demand is None else demand.total_bytes)
+            known = None if demand is None else demand.total_bytes
+            self._phases.tell(Phase.OPTIMIZER, self._progress.step + 1, known_demand_bytes=known)
         self._gate.check()
 
     def _end_epoch(self, engine: StepEngine) -> None:
@@ -273,8 +305,11 @@ class Trainer:
         progress, held_s, began_s = self._progress, self._gate.held_s, self._clock.now_s()
         figures: list[tuple[float, float]] = []
         while not figures:
-            self._announce(Phase.VALIDATION)
+            count = self._data.validation.batches
+            self._phases.tell(Phase.VALIDATION, progress.step, batch=self._validation_shape(), count=count)
             oom = self._attempt(lambda: figures.append(engine.validate(self._validation_batches())))
+            done = 0 if oom is not None else count
+            self._phases.tell(Phase.VALIDATION, progress.step, done=done, count=count, ended=True)
             if oom is not None:
                 self._recover(engine, oom)
         loss, accuracy = figures[0]
@@ -292,9 +327,18 @@ class Trainer:
         self._board.pace.add_validation(now_s - began_s - (self._gate.held_s - held_s))
         self._end_cycle()
 
+    def _validation_shape(self) -> BatchShape:
+        """Of its first batch, as far as that is known before it is made."""
+        source, size = self._data.validation, self._rescue.validation.size
+        if isinstance(source, ShapedSource):
+            return part_of(source.shape(epoch=self._progress.epoch, index=0), size)
+        return BatchShape(size)
+
     def _validation_batches(self) -> Iterator[Batch]:
         source = self._data.validation
         for index in range(source.batches):
+            if index:
+                self._phases.validation_goes_on(self._progress.step, done=index, count=source.batches)
             self._gate.check()
             batch = source.batch(epoch=self._progress.epoch, index=index)
             for part, _ in self._rescue.validation.parts(batch):
@@ -401,9 +445,12 @@ class Trainer:
         engine, progress, rescue = self._engine, self._progress, self._rescue
         if engine is None or not self._saver.is_due(progress):
             return
-        self._announce(Phase.SAVE)
         by_host = rescue.saves_by_host
+        state = state_bytes(engine.model, {"state": engine.optimizer.state}) if by_host else None
+        # The file is written tensor by tensor from where the state lies: nothing is copied on the card.
+        self._phases.tell(Phase.SAVE, progress.step, known_demand_bytes=0, known_host_bytes=state)
         oom = self._attempt(lambda: self._saver.save(progress, engine, by_host=by_host), phase=Phase.SAVE)
+        self._phases.tell(Phase.SAVE, progress.step, ended=True)
         if oom is None:
             return
         if not rescue.allowed:
@@ -423,17 +470,6 @@ class Trainer:
     def _note_checkpoint(self, path: str) -> None:
         self._board.note_checkpoint(path)
         self._rescue.note_checkpoint(Path(path))
-
-    def _announce(self, phase: Phase, known_demand_bytes: int | None = None) -> None:
-        self._sink.on_phase(
-            PhaseSample(
-                t_s=self._clock.now_s(),
-                step=self._progress.step + (phase is Phase.OPTIMIZER),
-                phase=phase,
-                memory=self._device.stats(),
-                known_demand_bytes=known_demand_bytes,
-            )
-        )
 
     def _post(self, kind: EventKind, level: Level, code: str, **params: object) -> None:
         self._sink.on_event(Event(self._clock.now_s(), kind, level, code, params))

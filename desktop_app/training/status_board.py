@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from desktop_app.core.clock import SessionClock
-from desktop_app.core.steps import OomReport, RunState, RunStatus
+from desktop_app.core.steps import BatchShape, OomReport, RunState, RunStatus
 from desktop_app.training.checkpoints import Progress
 from desktop_app.training.config import RunConfig
 from desktop_app.training.control import ControlToken
@@ -61,6 +61,10 @@ class StatusBoard:
     def note_batch(self, batch_size: int, accumulation: int) -> None:
         """The micro-batch has changed; shown with the next status."""
         self._status = replace(self._status, batch_size=batch_size, accumulation=accumulation)
+
+    def note_longest(self, batch: BatchShape | None, step: int | None) -> None:
+        """The longest batch of the epoch, and its step; shown with the next status."""
+        self._status = replace(self._status, longest_batch=batch, longest_batch_step=step)
 
     def note_rescue(self, rescue: OomReport) -> None:
         """An out-of-memory error was survived. The newest are kept."""

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import Event, EventKind, Level
-from desktop_app.core.steps import MemoryStats, PhaseSample, RunStatus, StepSample, ValidationSample
+from desktop_app.core.steps import BatchShape, MemoryStats, PhaseSample, RunStatus, StepSample, ValidationSample
 from desktop_app.training.checkpoints import Progress
 from desktop_app.training.config import RunConfig
 from desktop_app.training.learning import LearningWatch
@@ -56,8 +56,10 @@ class StepReports:
         step_s: float,
         learning_rate: float,
         memory: MemoryStats | None,
+        shape: BatchShape | None = None,
     ) -> None:
-        """The step that ``progress`` has just counted. ``FloodmarkError`` when its loss is no number."""
+        """The step that ``progress`` has just counted, whose largest micro-batch is ``shape``. ``FloodmarkError`` when
+        its loss is no number."""
         loss: float | None = None
         accuracy: float | None = None
         grad_norm: float | None = None
@@ -77,6 +79,8 @@ class StepReports:
                 step_s=step_s,
                 batch_samples=self._config.effective_batch,
                 memory=memory,
+                batch_tokens=None if shape is None else shape.tokens,
+                batch_pixels=None if shape is None else shape.pixels,
                 micro_batch_samples=engine.micro_batch_samples,
             )
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from desktop_app.core.steps import BatchShape
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,6 +63,14 @@ class BatchSource(Protocol):
 
     def batch(self, *, epoch: int, index: int) -> Batch:
         """Batch ``index`` (from 0) of ``epoch`` (from 1), in host memory."""
+
+
+@runtime_checkable
+class ShapedSource(BatchSource, Protocol):
+    """A source of batches of varying size that knows their sizes before it makes them."""
+
+    def shape(self, *, epoch: int, index: int) -> BatchShape:
+        """Size of the batch, padding included, without loading it: called for every batch when an epoch begins."""
 
 
 @dataclass(frozen=True, slots=True)

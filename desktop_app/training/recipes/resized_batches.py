@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 from torch.nn import functional
 
+from desktop_app.core.steps import BatchShape
 from desktop_app.training.recipes.data import Batch
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class ResizedBatches:
     def __init__(self, source: BatchSource, *, side_of: Callable[[int, int], int]) -> None:
         self._source = source
         self._side_of = side_of
+        self._batch_samples: int | None = None
 
     @property
     def samples(self) -> int:
@@ -32,6 +34,13 @@ class ResizedBatches:
     def batch(self, *, epoch: int, index: int) -> Batch:
         batch = self._source.batch(epoch=epoch, index=index)
         return Batch(resized(batch.inputs, self._side_of(epoch, index)), batch.targets)
+
+    def shape(self, *, epoch: int, index: int) -> BatchShape:
+        """Known before the images are read; all batches have as many as the first."""
+        if self._batch_samples is None:
+            self._batch_samples = self._source.batch(epoch=epoch, index=0).samples
+        samples = self._batch_samples
+        return BatchShape(samples, pixels=samples * self._side_of(epoch, index) ** 2)
 
 
 class CachedBatches:

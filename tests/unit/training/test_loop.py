@@ -99,14 +99,17 @@ def test_the_first_update_is_announced_before_it_is_made() -> None:
 
 def test_validation_and_saving_are_announced(tmp_path: Path) -> None:
     _, sink = train(replace(CONFIG, epochs=2, output_dir=str(tmp_path), checkpoint_every_epochs=1))
-    kinds = [(sample.phase, sample.step) for sample in sink.phases]
-    assert kinds == [
+    begun = [(sample.phase, sample.step) for sample in sink.phases if not sample.ended and sample.done == 0]
+    assert begun == [
         (Phase.OPTIMIZER, 1),
         (Phase.VALIDATION, 6),
         (Phase.SAVE, 6),
         (Phase.VALIDATION, 12),
         (Phase.SAVE, 12),
     ]
+    assert [(sample.phase, sample.step) for sample in sink.phases if sample.ended] == begun[1:]
+    saves = [sample for sample in sink.phases if sample.phase is Phase.SAVE and not sample.ended]
+    assert {sample.known_demand_bytes for sample in saves} == {0}
     assert sink.codes() == ["checkpoint.saved", "checkpoint.saved"]
 
 
