@@ -118,6 +118,9 @@ class AlertCard(QFrame):
     def unfolded(self) -> bool:
         return self._fold.isChecked()
 
+    def unfold(self) -> None:
+        self._fold.setChecked(True)
+
     def refresh(self) -> None:
         """Take the newest forecast of the same cause, and offer what can be done now."""
         alert = self.alert

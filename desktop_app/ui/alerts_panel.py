@@ -87,6 +87,14 @@ class AlertsPanel(QScrollArea):
         self._fold.setVisible(bool(over))
         self._show_over()
 
+    def unfold(self, alert_id: int) -> None:
+        """Open the figures of an alert and bring it into sight."""
+        self.refresh()
+        card = self._open.get(alert_id)
+        if card is not None:
+            card.unfold()
+            self.ensureWidgetVisible(card, 0, 0)
+
     def _card(self, alert: Alert, *, unfolded: bool = False) -> AlertCard:
         card = AlertCard(alert, self._workspace, self._theme, unfolded=unfolded)
         card.command_chosen.connect(self.command_chosen)

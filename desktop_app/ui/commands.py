@@ -36,7 +36,7 @@ class When(StrEnum):
     RECORDABLE = "recordable"  # the run can write down a step, and is not doing so
     OTHER_BATCH = "other_batch"  # the estimate names a largest batch that is not the form's
     OUT_OF_MEMORY = "out_of_memory"  # the run ended so, or was rescued from it
-    SHRINKABLE = "shrinkable"  # a run lives whose micro-batch has more than one sample
+    SHRINKABLE = "shrinkable"  # the micro-batch of the run, or of the form, has more than one sample
     ACCOMPANIED = "accompanied"  # another process is on the card
     OFFERED = "offered"  # an interrupted run can be resumed
     MANY_CARDS = "many_cards"  # and no run is bound to one of them

@@ -47,9 +47,9 @@ class RunHandlers:
             "run.save": workspace.save_checkpoint,
             "run.save_and_pause": self.save_and_pause,
             "run.use_largest_batch": self.use_largest_batch,
-            "run.shrink_batch": lambda: workspace.shrink_batch(),
+            "run.shrink_batch": self.shrink_batch,
             "run.record_step": lambda: self._window.centre.record_step(),
-            "run.why": lambda: self._window.open_tab(Tab.ALERTS),
+            "run.why": self.why,
             "run.ignore": self.ignore,
             "run.copy_allocator_setting": lambda: QGuiApplication.clipboard().setText(ALLOCATOR_SETTING),
             "run.post_mortem": lambda: self._window.open_tab(Tab.POST_MORTEM),
@@ -69,6 +69,21 @@ class RunHandlers:
     def use_largest_batch(self) -> None:
         self._window.open_tab(Tab.RUN)
         self._window.side_panel.run.use_largest_batch()
+
+    def shrink_batch(self) -> None:
+        """Of the run that lives; else of the one that the form would start."""
+        if self._workspace.run.get().state.active:
+            self._workspace.shrink_batch()
+        else:
+            self._window.open_tab(Tab.RUN)
+            self._window.side_panel.run.halve_batch()
+
+    def why(self) -> None:
+        """The alert of the banner, with all its figures."""
+        self._window.open_tab(Tab.ALERTS)
+        alert = open_alert(self._workspace)
+        if alert is not None:
+            self._window.side_panel.alerts.unfold(alert.alert_id)
 
     def ignore(self) -> None:
         alert = open_alert(self._workspace)

@@ -148,7 +148,8 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(central)
 
     def _connect(self) -> None:
-        for source in (self.banner, self.notices, self.status, self.side_panel.alerts):
+        panel = self.side_panel
+        for source in (self.banner, self.notices, self.status, panel.alerts, panel.post_mortem):
             source.command_chosen.connect(self.actions_.trigger)
         self.header.card_chosen.connect(self._choose_card)
         self.side_panel.gpu.card_chosen.connect(self._choose_card)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop_app.core.forecasts import Cause
 from desktop_app.core.steps import OomReport, RunStatus
 from desktop_app.services.facade import Workspace
+from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.form_editors import ComboBox
 from desktop_app.ui.labels import Divider, ElidedLabel, Label, clear_layout
 from desktop_app.ui.lever_row import CodeLine
@@ -49,8 +50,17 @@ def all_reports(status: RunStatus) -> tuple[OomReport, ...]:
     return status.rescues if status.oom is None else (*status.rescues, status.oom)
 
 
+# Causes that a smaller batch does nothing about.
+_OTHER_REMEDIES: Final = frozenset({Cause.LEAK.value, Cause.HOST_MEMORY.value, Cause.NEIGHBOUR.value})
+
+
 class PostMortemPanel(QScrollArea):
-    """Shows the report of the last out-of-memory error of the workspace's run, or of an earlier one that is chosen."""
+    """Shows the report of the last out-of-memory error of the workspace's run, or of an earlier one that is chosen.
+
+    ``command_chosen`` carries the id of a command.
+    """
+
+    command_chosen = Signal(str)
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -138,9 +148,17 @@ class PostMortemPanel(QScrollArea):
         line = advice.code_for(report.cause)
         if line:
             self._body.addWidget(CodeLine(advice.before_the_start(), line, self.tr("Copy")))
+        if not self._workspace.run.get().state.active and report.cause not in _OTHER_REMEDIES:
+            self._add_shrink()
         estimate = self._workspace.estimate.get().estimate
         if report.cause != Cause.LEAK.value and estimate is not None and estimate.largest_batch is not None:
             self._add(verdicts.largest_batch(estimate), font=FontRole.LABEL, role="muted")
+
+    def _add_shrink(self) -> None:
+        """Puts half of the batch into the form."""
+        button = QPushButton(BY_ID["run.shrink_batch"].title)
+        button.clicked.connect(lambda: self.command_chosen.emit("run.shrink_batch"))
+        self._body.addWidget(button)
 
     def _add(self, text: str, *, font: FontRole = FontRole.BODY, role: str = "") -> Label:
         label = Label(text, font=font, role=role, wrap=True)

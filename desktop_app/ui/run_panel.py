@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QS
 from desktop_app.core.forecasts import Cause, Lever
 from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.services.facade import EstimateState, Workspace
-from desktop_app.training.config import RunConfig
+from desktop_app.training.config import RunConfig, field_spec
 from desktop_app.ui.actions import Actions
 from desktop_app.ui.answers import answer_of
 from desktop_app.ui.commands import BY_ID
@@ -25,6 +25,7 @@ from desktop_app.ui.theme import FontRole, Theme
 
 # A pause in typing that is long enough to be one: the estimate of a half-typed number helps nobody.
 DEBOUNCE_MS: Final = 300
+_MOST_MICRO_STEPS: Final = int(field_spec("accumulation").maximum or 1)
 
 
 class RunPanel(QScrollArea):
@@ -126,6 +127,14 @@ class RunPanel(QScrollArea):
             return
         micro_steps = max(1, round(config.effective_batch / estimate.largest_batch))
         self.show_config(dataclasses.replace(config, batch_size=estimate.largest_batch, accumulation=micro_steps))
+
+    def halve_batch(self) -> None:
+        """Half of the micro-batch in the form, accumulated to about the same batch."""
+        config = self.form.config()
+        if config is not None and config.batch_size > 1:
+            size = (config.batch_size + 1) // 2
+            micro_steps = min(round(config.effective_batch / size), _MOST_MICRO_STEPS)
+            self.show_config(dataclasses.replace(config, batch_size=size, accumulation=micro_steps))
 
     def refresh(self) -> None:
         status = self._workspace.run.get()

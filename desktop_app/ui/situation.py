@@ -16,13 +16,15 @@ def current_situation(workspace: Workspace, config: RunConfig | None) -> Situati
     loud = alert is not None and alert.severity is not AlertSeverity.WATCH
     estimate, recording = workspace.estimate.get().estimate, workspace.step_recording.get()
     largest = estimate.largest_batch if estimate is not None else None
+    state = workspace.run.get().state
+    active = state.active
     return Situation(
-        run=workspace.run.get().state,
+        run=state,
         form_valid=config is not None,
         alerting=loud and alert is not None and alert.alert_id not in workspace.ignored_alerts.get(),
         alerted=bool(workspace.alerts.get()),
         other_batch=largest is not None and config is not None and config.batch_size != largest,
-        shrinkable=can_shrink(workspace),
+        shrinkable=can_shrink(workspace) or (not active and config is not None and config.batch_size > 1),
         rescued=bool(workspace.run.get().rescues),
         accompanied=largest_neighbour(workspace) is not None,
         recordable=recording.possible and not recording.recording,

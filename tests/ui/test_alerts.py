@@ -299,7 +299,34 @@ def test_commands_of_an_alert_reach_the_run(make_window: MakeWindow) -> None:
     assert QGuiApplication.clipboard().text() == "PYTORCH_ALLOC_CONF=expandable_segments:True"
     workspace.set_run(state=RunState.FINISHED)
     window.refresh_texts()
-    assert not window.actions_["run.shrink_batch"].isEnabled()
+    window.actions_.trigger("run.shrink_batch")  # now that of the form
+    config = window.side_panel.run.form.config()
+    assert config is not None
+    assert (config.batch_size, config.accumulation) == (32, 2)
+    assert len(workspace.called("shrink_batch")) == 1
+
+
+def test_why_opens_the_figures(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.SEVERAL_ALERTS))
+    window.actions_.trigger("run.why")
+    assert [card.alert.cause for card in cards(window) if card.unfolded] == [Cause.LEAK]
+
+
+def test_after_the_end_a_smaller_batch_is_one_click(make_window: MakeWindow, qtbot: QtBot) -> None:
+    workspace = FakeWorkspace(FakeState.OUT_OF_MEMORY)
+    window = make_window(workspace)
+    page = window.side_panel.post_mortem
+    words = BY_ID["run.shrink_batch"].title
+    assert words not in [found.text() for found in page.findChildren(QPushButton)]  # it was a leak
+    report = workspace.run.get().oom
+    assert report is not None
+    workspace.set_run(oom=dataclasses.replace(report, cause=Cause.BATCH_SHAPE.value))
+    window.refresh_texts()
+    qtbot.mouseClick(button(page, words), Qt.MouseButton.LeftButton)
+    assert window.side_panel.tab is Tab.RUN
+    config = window.side_panel.run.form.config()
+    assert config is not None
+    assert (config.batch_size, config.accumulation) == (32, 2)
 
 
 def test_a_watch_says_how_likely_it_is(make_window: MakeWindow) -> None:
