@@ -16,7 +16,8 @@ DEFAULT_SCENARIO: Final = "cats-dogs"
 # What a demonstration needs beside what its card holds: the program, torch and the data (0.4 GiB measured), and air.
 _BESIDE_BYTES: Final = 2 * GIB
 # A card small enough for a laptop with 8 GiB of RAM: what it holds is real and lies there.
-_SMALL_CARD: Final = "GeForce GTX 1660 capped at 1 GiB"
+_SMALL_CARD: Final = "GeForce GTX 1050 Ti capped at 0.75 GiB"
+_SMALLEST_CARD: Final = "GeForce GTX 1050 Ti capped at 0.5 GiB"
 _WINDOWS: Final = " under Windows"
 
 
@@ -54,7 +55,8 @@ class Scenario:
 
 def _small(name: str, **settings: object) -> RunConfig:
     """A config on the small simulated card. Paced, so that an audience can follow and two cores can keep up."""
-    return replace(RunConfig(name=name, device="simulated", card=_SMALL_CARD, epochs=200), **settings)  # type: ignore[arg-type]
+    fixed = {"device": "simulated", "card": _SMALL_CARD, "epochs": 200}
+    return RunConfig(name=name, **{**fixed, **settings})  # type: ignore[arg-type]
 
 
 _ALL: Final = (
@@ -65,7 +67,7 @@ _ALL: Final = (
     ),
     Scenario(
         "first-optimizer-step",
-        _small("first-optimizer-step", model="wide-mlp", hidden=6000, batch_size=32, warmup_steps=0),
+        _small("first-optimizer-step", model="wide-mlp", hidden=5200, batch_size=32, warmup_steps=0),
         "fits until Adam makes its state in the first optimizer step",
         cause=Cause.FIRST_OPTIMIZER_STEP,
         fills_card=True,
@@ -73,7 +75,7 @@ _ALL: Final = (
     ),
     Scenario(
         "batch-shape",
-        _small("batch-shape", image_size=64, batch_size=16, max_steps_per_s=4.0),
+        _small("batch-shape", card=_SMALLEST_CARD, image_size=80, width=4, batch_size=32, max_steps_per_s=3.0),
         "data sorted by size: the largest batch comes last and does not fit",
         fault="largest-batches-last",
         cause=Cause.BATCH_SHAPE,
@@ -91,7 +93,9 @@ _ALL: Final = (
     ),
     Scenario(
         "fragmentation",
-        _small("fragmentation", image_size=256, width=8, batch_size=16, max_steps_per_s=4.0),
+        _small(
+            "fragmentation", card=_SMALLEST_CARD, image_size=224, width=4, hidden=16, batch_size=8, max_steps_per_s=4.0
+        ),
         "small tensors kept between large ones: half of the memory is free and none of it fits",
         fault="scatters-small-blocks",
         cause=Cause.FRAGMENTATION,
@@ -100,7 +104,7 @@ _ALL: Final = (
     ),
     Scenario(
         "neighbour",
-        _small("neighbour", image_size=96, batch_size=32, max_steps_per_s=5.0),
+        _small("neighbour", image_size=64, width=8, batch_size=32, max_steps_per_s=5.0),
         "another process on the card (simulated) grows, and the run gives back what it will need again",
         fault="empties-cache",
         cause=Cause.NEIGHBOUR,
@@ -112,7 +116,7 @@ _ALL: Final = (
     ),
     Scenario(
         "validation",
-        _small("validation", image_size=48, batch_size=64, max_steps_per_s=8.0),
+        _small("validation", card=_SMALLEST_CARD, width=8, batch_size=64, max_steps_per_s=6.0),
         "validation keeps its predictions with their graph: more with every epoch",
         fault="keeps-predictions",
         cause=Cause.VALIDATION,
@@ -121,7 +125,7 @@ _ALL: Final = (
     ),
     Scenario(
         "checkpoint-save",
-        _small("checkpoint-save", model="wide-mlp", hidden=3000, optimizer="sgd", batch_size=80, max_steps_per_s=10.0),
+        _small("checkpoint-save", model="wide-mlp", hidden=3000, optimizer="sgd", batch_size=80, max_steps_per_s=6.0),
         "keeps a copy of the weights on the card at every checkpoint",
         fault="keeps-saved-copies",
         cause=Cause.CHECKPOINT_SAVE,
@@ -140,7 +144,7 @@ _ALL: Final = (
     ),
     Scenario(
         "outside-allocator",
-        _small("outside-allocator", image_size=48, batch_size=32, max_steps_per_s=5.0),
+        _small("outside-allocator", width=8, batch_size=32, max_steps_per_s=5.0),
         "compiles and loads one more kernel in each step: memory that PyTorch does not count",
         fault="compiles-each-step",
         cause=Cause.OUTSIDE_ALLOCATOR,
