@@ -54,10 +54,10 @@ class Growing(NumberBatches):
     def batches(self) -> int:
         return len(self._sizes)
 
-    def batch(self, *, epoch: int, index: int) -> Batch:
+    def batch(self, *, epoch: int, index: int) -> Batch:  # noqa: ARG002
         return Batch(self._rows[: self._sizes[index]], self._labels[: self._sizes[index]])
 
-    def shape(self, *, epoch: int, index: int) -> BatchShape:
+    def shape(self, *, epoch: int, index: int) -> BatchShape:  # noqa: ARG002
         return BatchShape(self._sizes[index])
 
 
@@ -118,7 +118,7 @@ def test_resized_images_are_a_source_that_knows_its_sizes() -> None:
     class Images:
         samples, batches = 6, 3
 
-        def batch(self, *, epoch: int, index: int) -> Batch:
+        def batch(self, *, epoch: int, index: int) -> Batch:  # noqa: ARG002
             return batch(2, 1, 8, 8)
 
     source = ResizedBatches(Images(), side_of=lambda _, index: 8 + index)
