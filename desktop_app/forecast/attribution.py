@@ -138,5 +138,6 @@ _RULES: Final = (
     _Rule(Cause.LEAK, Cause.BATCH_SHAPE, _follows_batches),
     _Rule(Cause.FRAGMENTATION, Cause.BATCH_SHAPE, _follows_batches),
     _Rule(Cause.LEAK, Cause.RESUME, _always),  # one level higher than before, and never twice
+    _Rule(Cause.BATCH_SHAPE, Cause.SPILL, _always),  # nothing is refused where the driver moves memory
     _Rule(Cause.HOST_MEMORY, Cause.SPILL, _always),  # what spills, spills into RAM
 )

@@ -7,6 +7,7 @@ that others fill is a danger to what the run has still to *get*. That is what it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
@@ -17,8 +18,7 @@ from desktop_app.core.units import MIB
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.evidence import START_UP_STEPS
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo, normal_cdf
-from desktop_app.forecast.robust import median
-from desktop_app.forecast.sampled_growth import Growth, SampledGrowth, seconds_left
+from desktop_app.forecast.sampled_growth import Growth, SampledGrowth
 
 LIKELY_P: Final = 0.5
 WATCH_P: Final = 0.15
@@ -29,7 +29,9 @@ _IMMINENT_S: Final = 10.0
 _ASKS_FOR_MORE: Final = 0.85
 _BRIM_SHARE: Final = 0.01  # of the card: with less left, a retry is due to whoever took the rest
 _RETRY_STEPS: Final = 20
-_USUAL_STEPS: Final = 8
+_LIKE_THE_HIGHEST: Final = 0.98
+_UNIFORM_SD: Final = 1.0 / math.sqrt(12.0)
+_SURE: Final = 0.95
 _TWICE: Final = 2  # samples that must agree: parts of the card's use are read at different moments
 _SLACK_BYTES: Final = 32 * MIB  # what readings of driver and allocator may differ by
 _UNTOUCHED_PHASES: Final = frozenset({Phase.VALIDATION, Phase.SAVE})
@@ -39,20 +41,34 @@ _UNTOUCHED_PHASES: Final = frozenset({Phase.VALIDATION, Phase.SAVE})
 class Need:
     """What the allocator must hold. Bytes.
 
-    ``held`` now; ``usual`` at the peak of the newest steps; ``most`` at any peak since steps have this shape;
-    ``to_come`` in phases that the run has not been through, by its estimate, with deviation ``to_come_sd``.
+    ``held`` now. A step's peak needs between ``low`` (what is live then) and ``high``: what was reserved at the highest
+    peak, or the least room in which a step like that has succeeded, as what lies idle is used or given back when the
+    driver refuses. ``to_come``: in phases that the run has not been through, by its estimate, with deviation
+    ``to_come_sd``.
     """
 
     held: float
-    usual: float
-    most: float
+    low: float
+    high: float
     to_come: float = 0.0
     to_come_sd: float = 1.0
 
     @property
-    def seen(self) -> float:
-        """What nobody can do without: it is held already, or has been and was given back."""
-        return max(self.held, self.most)
+    def given_back(self) -> bool:
+        """It has had more than it holds now, and will want it again."""
+        return self.high > self.held + _SLACK_BYTES
+
+    @property
+    def middle(self) -> float:
+        """What it must be able to hold, in the middle of what is possible."""
+        if self.given_back:
+            return max(self.held, (self.low + self.high) / 2.0, self.to_come)
+        return max(self.held, self.to_come)
+
+    @property
+    def deviation(self) -> float:
+        """Of a uniform distribution from ``low`` to ``high``."""
+        return (self.high - self.low) * _UNIFORM_SD if self.given_back and self.to_come < self.high else 0.0
 
 
 class NeedWatch:
@@ -60,20 +76,31 @@ class NeedWatch:
 
     def __init__(self) -> None:
         self._most = 0.0
+        self._live = 0.0
+        self._managed = math.inf
         self._step = 0
         self._batch: int | None = None
         self._seen: set[Phase] = set()
 
     def take_step(self, sample: StepSample, view: View) -> None:
         """Take a step; a run that went back or has another batch size starts anew."""
-        evidence = view.evidence
-        if sample.memory is None:
+        evidence, memory = view.evidence, sample.memory
+        if memory is None:
             return
         if sample.step < self._step or evidence.usual_batch != self._batch:
-            self._most, self._batch = 0.0, evidence.usual_batch
+            self._most, self._live, self._managed = 0.0, 0.0, math.inf
+            self._batch = evidence.usual_batch
         self._step = sample.step
-        if not evidence.starting_up:
-            self._most = max(self._most, float(sample.memory.reserved_peak_bytes))
+        if evidence.starting_up:
+            return
+        peak = float(memory.live_peak_bytes)
+        if peak > self._live + _SLACK_BYTES:
+            self._managed = math.inf
+        self._live = max(self._live, peak)
+        self._most = max(self._most, float(memory.reserved_peak_bytes))
+        if peak >= _LIKE_THE_HIGHEST * self._live:
+            room = max(view.environment.allocator_room(memory), memory.reserved_peak_bytes)
+            self._managed = min(self._managed, float(room))
 
     def take_phase(self, sample: PhaseSample) -> None:
         """Take a phase: its demand is known once it is over."""
@@ -87,14 +114,13 @@ class NeedWatch:
         if memory is None:
             return None
         held = float(memory.reserved_bytes)
-        recent = evidence.column("reserved_peak_bytes")[-_USUAL_STEPS:]
-        usual = median(recent) if recent.size else held
         to_come, deviation = 0.0, 1.0
         if corrected is not None and evidence.steps_seen >= START_UP_STEPS:
             unseen = [corrected.device_bytes(phase) or 0.0 for phase in _UNTOUCHED_PHASES - self._seen]
             peak = max(unseen, default=0.0)
             to_come, deviation = peak - corrected.beside_bytes, max(corrected.spread * peak, 1.0)
-        return Need(held, usual, max(self._most, usual), max(to_come, 0.0), deviation)
+        high = max(min(self._most, self._managed), self._live)
+        return Need(held, self._live, high, max(to_come, 0.0), deviation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +172,7 @@ class HeadroomCause(CauseModel):
         if danger is None:
             return None
         severity = _severity(danger, view.evidence.seconds_per_step())
-        peak = view.environment.capacity_bytes - room + max(need.seen, need.to_come)
+        peak = view.environment.capacity_bytes - room + need.middle
         return Outlook(
             cause=self.cause,
             severity=severity,
@@ -169,21 +195,17 @@ class HeadroomCause(CauseModel):
         return max((one for one in found if one is not None), key=lambda one: one.p_run, default=None)
 
     def _missing(self, need: Need, view: View) -> float:
-        """Bytes by which a peak seen before does not fit any more, though it did: the allocator has given back."""
+        """Bytes by which a peak that did fit may not fit any more: the allocator has given back."""
         room = float(view.environment.allocator_room(view.evidence.memory))
-        return need.most - max(room, need.held)
+        return need.high - max(room, need.held)
 
     def _given_back(self, need: Need, view: View) -> _Danger | None:
         """The allocator held more before than it could get now."""
-        if self._agreeing < _TWICE or self._rise() <= _SLACK_BYTES or self._missing(need, view) <= _SLACK_BYTES:
+        missing = self._missing(need, view)
+        if self._agreeing < _TWICE or self._rise() <= _SLACK_BYTES or missing <= _SLACK_BYTES:
             return None
-        room = float(view.environment.allocator_room(view.evidence.memory))
-        if need.usual > max(room, need.held) + _SLACK_BYTES:
-            return _Danger(dict.fromkeys(WITHIN_STEPS, 0.9), 0.95, StepsToGo(1.0, 0.5), certain=True)
-        later = float(view.environment.steps_per_epoch or max(WITHIN_STEPS)) / 2.0  # as rare as it was until now
-        to_go = StepsToGo(later, 1.0)
-        within = {steps: 0.7 * to_go.probability_within(steps) for steps in WITHIN_STEPS}
-        return _Danger(within, 0.7, to_go, certain=True)
+        p_run = _SURE * min(missing / max(need.high - need.low, 1.0), 1.0)
+        return _Danger(dict.fromkeys(WITHIN_STEPS, p_run), p_run, StepsToGo(1.0, 0.5), certain=True)
 
     def _refused(self, need: Need, room: float, view: View) -> _Danger | None:
         """The driver has just refused once, and it was others who had taken the rest."""
@@ -207,11 +229,11 @@ class HeadroomCause(CauseModel):
 
     def _growing(self, need: Need, room: float, view: View, *, known: bool) -> _Danger | None:
         """What is taken grows on until the card is full."""
-        limit = self.series.value + room - max(need.seen, need.to_come)
-        growth = self.series.towards(limit, horizon_s=seconds_left(view), known=known)
+        limit = self.series.value + room - need.middle
+        growth = self.series.towards(limit, view=view, known=known, limit_sd_bytes=need.deviation)
         if growth is None:
             return None
-        if max(need.most, need.to_come) <= need.held + _SLACK_BYTES:
+        if not need.given_back and need.to_come <= need.held + _SLACK_BYTES:
             growth = replace(growth, belief=_ASKS_FOR_MORE * growth.belief)
         p_within, to_go = growth.by_steps(view.evidence.seconds_per_step())
         return _Danger(p_within, growth.probability_within(growth.horizon_s), to_go, growth=growth)
@@ -225,9 +247,9 @@ class HeadroomCause(CauseModel):
             self.figure: self.series.value,
             "risen_bytes": self._rise(),
             "room_bytes": room,
-            "headroom_bytes": room - max(need.seen, need.to_come),
+            "headroom_bytes": room - need.middle,
             "reserved_bytes": need.held,
-            "need_bytes": max(need.seen, need.to_come),
+            "need_bytes": need.middle,
             "capacity_bytes": float(view.environment.capacity_bytes),
         }
         if danger.growth is not None:

@@ -11,10 +11,11 @@ from desktop_app.core.steps import StepSample, Surroundings
 from desktop_app.core.units import MIB
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.outlook import Outlook
-from desktop_app.forecast.sampled_growth import Growth, SampledGrowth, seconds_left
+from desktop_app.forecast.sampled_growth import LEAST_COME, Growth, SampledGrowth, seconds_left
 
 LIKELY_P: Final = 0.5
 WATCH_P: Final = 0.15
+# Also of the commit charge: a program or a worker that starts is promised that much at once.
 # Linux keeps free about 1 to 3 % of RAM (vm.min_free_kbytes and the watermarks above it); below that programs are
 # stopped and killed.
 _KEPT_SHARE: Final = 0.02
@@ -26,8 +27,7 @@ _EPOCH_GRACE: Final = 0.1  # of the first epoch, or so many seconds, until it sh
 _EPOCH_GRACE_S: Final = 30.0
 _TOLD_STEPS: Final = 3  # steps after which what is loaded once has been loaded
 _MEANT_SHARE: Final = 0.2  # of the growth: less than this is not who grows
-_LEAST_COME: Final = 0.1  # of what is left: less growth than that is not looked at
-_LEAST_COME_AT_THE_TOP: Final = 0.02
+_LEAST_COME_AT_THE_TOP: Final = 0.02  # of what is left: less growth than that is not looked at
 _PARTS: Final = ("own_rss_bytes", "children_rss_bytes", "children")
 
 
@@ -105,11 +105,24 @@ class HostMemoryCause(CauseModel):
         used, total = _used_and_total(newest)
         if used is not None and total:
             kept = max(_KEPT_SHARE * total, float(_KEPT_BYTES))
-            found.append(_look("ram", self._ram, total - kept, total, self._horizon(view), known=known))
+            found.append(self._look("ram", self._ram, total - kept, total, view, known=known))
         if newest.commit_used_bytes is not None and newest.commit_limit_bytes:
             limit = float(newest.commit_limit_bytes)
-            found.append(_look("commit", self._commit, limit, limit, self._horizon(view), known=known))
+            kept = _KEPT_SHARE * limit
+            found.append(self._look("commit", self._commit, limit - kept, limit, view, known=known))
         return found
+
+    def _look(
+        self, resource: str, series: SampledGrowth, limit: float, total: float, view: View, *, known: bool
+    ) -> _Danger | None:
+        nearly_full = series.value >= _NEARLY_FULL * total
+        least = _LEAST_COME_AT_THE_TOP if nearly_full else LEAST_COME
+        growth = series.towards(limit, view=view, known=known, horizon_s=self._horizon(view), least_come=least)
+        if growth is None:
+            return None
+        if nearly_full:
+            growth = replace(growth, belief=0.5 + 0.5 * growth.belief)
+        return _Danger(resource, growth, series.value, limit, total)
 
     def _horizon(self, view: View) -> float:
         """To the end of the run; in the first epoch to its end, as a cache of the data set grows as a leak does."""
@@ -162,19 +175,6 @@ class HostMemoryCause(CauseModel):
             others = growth.grown_bytes - parts["own_rss_bytes"] - parts.get("children_rss_bytes", 0.0)
             figures["grown_elsewhere_bytes"] = max(others, 0.0)
         return figures
-
-
-def _look(
-    resource: str, series: SampledGrowth, limit: float, total: float, horizon_s: float, *, known: bool
-) -> _Danger | None:
-    nearly_full = series.value >= _NEARLY_FULL * total
-    least = _LEAST_COME_AT_THE_TOP if nearly_full else _LEAST_COME
-    growth = series.towards(limit, horizon_s=horizon_s, known=known, least_come=least)
-    if growth is None:
-        return None
-    if nearly_full:
-        growth = replace(growth, belief=0.5 + 0.5 * growth.belief)
-    return _Danger(resource, growth, series.value, limit, total)
 
 
 def _used_and_total(sample: Surroundings) -> tuple[float | None, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +20,9 @@ _PACE_SAMPLES: Final = 16
 _TICKS_PER_S: Final = 1000  # of the fit's clock, which counts in whole numbers
 _LEAST_STAIR_SAMPLES: Final = 3.0
 _BLOCKS: Final = 128
-_LEAST_COME: Final = 0.1
+LEAST_COME: Final = 0.1
+_LEAST_ROOM: Final = 0.001  # of the limit: at it and growing is as good as over it
+_STALE_SAMPLES: Final = 2.0  # a sample older than that is no longer counted on from
 # With so few samples left, waiting until a fast growth has come half-way would cost the lead that an alert is for.
 _LAST_MOMENT_SAMPLES: Final = 16.0
 _LAST_MOMENT_COME: Final = 0.3
@@ -113,20 +116,33 @@ class SampledGrowth:
         return (self._times[-1] - self._times[0]) / (len(self._times) - 1)
 
     def towards(
-        self, limit_bytes: float, *, horizon_s: float, known: bool, least_come: float = _LEAST_COME
+        self,
+        limit_bytes: float,
+        *,
+        view: View,
+        known: bool,
+        horizon_s: float | None = None,
+        limit_sd_bytes: float = 0.0,
+        least_come: float = LEAST_COME,
     ) -> Growth | None:
         """The growth that would reach ``limit_bytes`` within ``horizon_s`` or a little later; ``None`` without one.
 
-        It is not looked for before it can have come as far as ``least_come`` of what is left.
+        Without a horizon it is the run's end. ``limit_sd_bytes`` is what the limit may be off by. The growth is not
+        looked for before it can have come as far as ``least_come`` of what is left.
         """
+        horizon_s = seconds_left(view) if horizon_s is None else horizon_s
+        limit_bytes = max(limit_bytes, self.value + _LEAST_ROOM * abs(limit_bytes))
         room = limit_bytes - self.value
-        if self._count < 2 or room <= 0 or self.value - (self.lowest or 0.0) < least_come * room:
+        if self._count < 2 or self.value - (self.lowest or 0.0) < least_come * room:
             return None
         trend = self._trend_towards(room, horizon_s, known=known)
         if trend is None:
             return None
         found = exhaustion(trend, _NO_DEMAND, limit_bytes)
-        to_go = StepsToGo(found.to_go.median / _TICKS_PER_S, found.to_go.spread)
+        since_s = min(max(view.evidence.t_s - self._times[-1], 0.0), _STALE_SAMPLES * self._seconds_per_sample)
+        median_s = max(found.to_go.median / _TICKS_PER_S - since_s, 0.0)
+        of_limit = limit_sd_bytes / max(found.headroom_bytes, room)
+        to_go = StepsToGo(median_s, math.hypot(found.to_go.spread, of_limit))
         return Growth(
             trend=trend,
             slope_bytes_per_s=trend.slope * _TICKS_PER_S,

@@ -6,7 +6,7 @@ What the forecaster gets for a figure that is missing:
 ``live_after``        the peak of live, else what is reserved, else what this process holds on the card
 ``live_peak``         at least live; what is reserved where only that is known; else live
 ``reserved_peak``     what this process holds on the card (device less others), else the highest peak of live so far
-``reserved``          the peak of the step: the allocator seldom gives memory back
+``reserved``          the peak of the step: the allocator seldom gives memory back; live and idle splits, where it has
 ``returnable``        reserved less live less idle splits
 ``idle_split``        what is reserved and not live at the peak (within a step: at the moment)
 ``alloc_retries``     as many as in the row before
@@ -55,7 +55,7 @@ class RowMemory:
         peak = max(live, _first(row.live_peak_bytes, _reserved_only(row), held, 0) or 0)
         self._highest_peak = max(self._highest_peak, peak)
         reserved_peak = max(peak, _first(row.reserved_peak_bytes, row.reserved_bytes, held, self._highest_peak) or 0)
-        reserved = max(live, _first(row.reserved_bytes, reserved_peak) or 0)
+        reserved = max(live, _first(row.reserved_bytes, self._after_giving_back(row), reserved_peak) or 0)
         idle = row.idle_split_bytes
         if idle is None:
             idle = reserved - live if within_step else max(0, reserved_peak - peak)
@@ -79,10 +79,18 @@ class RowMemory:
         """This process outside its allocator; ``None`` when the row does not say."""
         if row.outside_bytes is not None:
             return row.outside_bytes
-        reserved = _reserved_only(row)
+        reserved = _first(self._after_giving_back(row), _reserved_only(row))
         if row.device_used_bytes is None or reserved is None:
             return None
         return max(0, row.device_used_bytes - self._others - reserved)
+
+    def _after_giving_back(self, row: TraceRow) -> int | None:
+        """What is reserved when this process holds less on the card than it reserved at the step's peak: its cache has
+        been emptied, and only what is live or split is left."""
+        held, live, idle = self._held_on_card(row), row.live_after_bytes, row.idle_split_bytes
+        if row.reserved_bytes is not None or held is None or live is None or idle is None:
+            return None
+        return live + idle if live + idle <= held < (row.reserved_peak_bytes or 0) else None
 
     def _held_on_card(self, row: TraceRow) -> int | None:
         """This process on the card, its context included; with all others while nobody has counted them."""
