@@ -122,7 +122,7 @@ def _tell(run: LabelledRun) -> _Told:
 def _judge_warning(run: LabelledRun, told: _Told, judged: Judged, onset: int) -> None:
     assert run.oom_row is not None
     judged.last_cause = told.forecasts[-1].cause
-    open_alerts = sorted(told.opened[alert_id] for alert_id in told.open_at_end) if told.open_at_end else []
+    open_alerts = sorted((told.opened[alert_id] for alert_id in told.open_at_end), key=lambda found: found[0])
     if not open_alerts:
         return
     row, alert = open_alerts[0]
