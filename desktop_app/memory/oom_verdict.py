@@ -79,6 +79,8 @@ _OWN_OUTSIDE_MOST_BYTES: Final = 2 * GIB
 _OWN_OUTSIDE_SHARE: Final = 0.15
 # The allocator never uses its cache whole: in healthy trainings idle splits are 3 to 5 % (transformers) and more.
 _IDLE_SHARE: Final = 0.1
+# Of the card: what is outside may be libraries of this process; less than this is not laid at others' door.
+_GUESSED_SHARE: Final = 0.1
 _NEARLY_ALL: Final = 0.95  # of the card for one block: context and driver leave no more to anybody
 _MANY_TIMES: Final = 16  # free is so many times the request: no shortage of this memory
 _SMALL_BYTES: Final = 64 * MIB
@@ -186,7 +188,7 @@ def _others_matter(reading: OomReading) -> bool:
         return False
     share = int(_OWN_OUTSIDE_SHARE * (reading.total_bytes or 0))
     others = outside - max(_OWN_OUTSIDE_LEAST_BYTES, min(_OWN_OUTSIDE_MOST_BYTES, share))
-    return others > 0 and others + free >= tried
+    return others > _GUESSED_SHARE * (reading.total_bytes or 0) and others + free >= tried
 
 
 def _shares(reading: OomReading) -> dict[str, int]:
