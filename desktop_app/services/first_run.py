@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.events import Event
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from desktop_app.training.control import ControlToken
     from desktop_app.training.recipes.data import PreparedData
     from desktop_app.training.recipes.recipe import Recipe
+
+_SECONDS: Final = 2.0  # an audience waits for it; the step under way is ended
 
 
 class _Nobody:
@@ -38,11 +40,18 @@ def make_checkpoint(
     clock: SessionClock,
     threads: int,
 ) -> Path:
-    """One epoch on the CPU, and where its checkpoint is. Not there when the run was stopped before its first step."""
+    """A few steps on the CPU, and where their checkpoint is; none when the run was stopped before the first one."""
     from desktop_app.training.devices import CpuDevice
     from desktop_app.training.loop import Trainer
 
-    short = replace(config, epochs=1, max_steps_per_s=None, checkpoint_every_epochs=0, output_dir=str(folder))
+    short = replace(
+        config,
+        epochs=1,
+        max_seconds=_SECONDS,
+        max_steps_per_s=None,
+        checkpoint_every_epochs=0,
+        output_dir=str(folder),
+    )
     device = CpuDevice()
     try:
         Trainer(recipe, short, data, device=device, sink=_Nobody(), token=token, clock=clock, threads=threads).run()

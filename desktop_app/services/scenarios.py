@@ -134,7 +134,7 @@ _ALL: Final = (
     ),
     Scenario(
         "resume",
-        _small("resume", model="wide-mlp", hidden=4400, batch_size=64, max_steps_per_s=8.0),
+        _small("resume", model="wide-mlp", hidden=3750, batch_size=16, max_steps_per_s=6.0),
         "starts from a checkpoint and keeps it on the card: a fresh run would fit",
         fault="keeps-checkpoint",
         cause=Cause.RESUME,
@@ -162,8 +162,8 @@ _ALL: Final = (
     Scenario(
         "spill",
         replace(
-            _small("spill", model="wide-mlp", hidden=4800, batch_size=32, max_steps_per_s=4.0),
-            card=f"{_SMALL_CARD}{_WINDOWS}",
+            _small("spill", model="wide-mlp", hidden=3000, batch_size=8, max_steps_per_s=4.0),
+            card=f"{_SMALLEST_CARD}{_WINDOWS}",
         ),
         "Windows moves memory to RAM when the card is full: no error, steps several times slower",
         fault="late-teacher",

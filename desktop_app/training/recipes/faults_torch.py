@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from collections import deque
 from dataclasses import replace
@@ -26,7 +25,7 @@ _SMALL_KEPT: Final = 16
 _CURRICULUM_GROWTH: Final = 0.0005  # of the side per step
 _CURRICULUM_JITTER: Final = 0.016  # of the side, by chance
 _LARGEST_RATIO: Final = 3.8  # of the side: the last batch of an epoch over the first
-_TEACHER_STEP: Final = 60
+_TEACHER_STEP: Final = 40
 _MODULE_BYTES: Final = 3 * MIB  # a compiled kernel with its cubin, its stack and its local memory
 _SAMPLE_SIDE: Final = 448  # pixels of the images that the loader decodes and keeps
 _CACHE_ROOM_BYTES: Final = 640 * MIB
@@ -148,7 +147,7 @@ class CachesSamples(Fault):
 
 
 class LateTeacher(Fault):
-    """After the warm-up puts a frozen copy of the model on the card, as a teacher, without asking whether it fits."""
+    """After the warm-up loads a frozen teacher of twice the width onto the card, without asking whether it fits."""
 
     def __init__(self) -> None:
         self._teacher: nn.Module | None = None
@@ -157,11 +156,20 @@ class LateTeacher(Fault):
     def on_step(self, engine: StepEngine, device: TrainingDevice) -> None:
         self._steps += 1
         if self._steps == _TEACHER_STEP:
-            with device.step_scope():
-                self._teacher = copy.deepcopy(engine.model).requires_grad_(requires_grad=False)
+            with device.step_scope(), device.torch_device:
+                self._teacher = _twice_as_wide(engine.model)
 
     def clear(self) -> None:
         self._teacher = None
+
+
+def _twice_as_wide(model: nn.Module) -> nn.Module:
+    """Linear layers as those of ``model``, with twice the hidden units."""
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
+    inputs = [layers[0].in_features, *(2 * layer.in_features for layer in layers[1:])]
+    outputs = [*(2 * layer.out_features for layer in layers[:-1]), layers[-1].out_features]
+    teacher = nn.Sequential(*(nn.Linear(*shape) for shape in zip(inputs, outputs, strict=True)))
+    return teacher.requires_grad_(requires_grad=False)
 
 
 def _tensors(value: Any) -> list[Tensor]:
