@@ -10,6 +10,7 @@ from desktop_app.services.facade import Workspace
 from desktop_app.ui.alert_card import AlertCard
 from desktop_app.ui.labels import Label, clear_layout
 from desktop_app.ui.texts import alerts as texts
+from desktop_app.ui.texts import evidence, figures, numbers, outlooks, verdicts
 from desktop_app.ui.theme import FontRole, Theme
 
 _RANK = {severity: rank for rank, severity in enumerate(AlertSeverity)}
@@ -36,6 +37,7 @@ class AlertsPanel(QScrollArea):
         self._shown: object = None
         self._open: dict[int, AlertCard] = {}
         self._empty = Label(font=FontRole.LABEL, role="muted", wrap=True)
+        self._watched = Label(font=FontRole.LABEL, role="muted", wrap=True)
         self._cards = QVBoxLayout()
         self._fold = QPushButton()
         self._over = QWidget()
@@ -60,6 +62,7 @@ class AlertsPanel(QScrollArea):
         self._fold.setProperty("kind", "quiet")
         self._fold.toggled.connect(lambda _checked: self._show_over())
         layout.addWidget(self._empty)
+        layout.addWidget(self._watched)
         layout.addLayout(self._cards)
         layout.addWidget(self._fold, alignment=Qt.AlignmentFlag.AlignLeft)
         layout.addWidget(self._over)
@@ -67,6 +70,21 @@ class AlertsPanel(QScrollArea):
         self.setWidget(content)
 
     def refresh(self) -> None:
+        self._refresh_cards()
+        forecast = self._workspace.forecast.get() if self._workspace.run.get().state.active else None
+        watched = outlooks.watched(forecast)
+        if (
+            watched is None
+            or forecast is None
+            or any(card.alert.cause is watched.cause for card in self._open.values())
+        ):
+            self._watched.hide()
+            return
+        parts = (verdicts.with_stop(outlooks.sentence(watched)), evidence.line(watched), figures.chances(forecast))
+        self._watched.setText(numbers.sentences(*parts))
+        self._watched.show()
+
+    def _refresh_cards(self) -> None:
         wanted = (self._workspace.alerts.get(), self._workspace.ignored_alerts.get())
         if wanted == self._shown:
             for card in self._open.values():

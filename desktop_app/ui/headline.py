@@ -198,6 +198,9 @@ def _active(workspace: Workspace, status: RunStatus) -> Headline:
 
 def _running(workspace: Workspace, status: RunStatus) -> Headline:
     forecast = workspace.forecast.get()
+    watched = outlooks.watched(forecast)
+    if watched is not None:
+        return Headline(Band.NEUTRAL, outlooks.sentence(watched), _evidence(watched, forecast))
     if forecast is not None and forecast.flood_low_bytes is not None and forecast.flood_high_bytes is not None:
         return _calm(forecast, forecast.flood_low_bytes, forecast.flood_high_bytes, status)
     if workspace.run_config.get().device == "cpu":

@@ -24,6 +24,7 @@ from desktop_app.ui.charts.forecast_item import course
 from desktop_app.ui.charts.scales import Axis
 from desktop_app.ui.charts.time_axis import View
 from desktop_app.ui.commands import BY_ID
+from desktop_app.ui.headline import Band
 from desktop_app.ui.i18n import Translators
 from desktop_app.ui.main_window import MainWindow
 from desktop_app.ui.side_panel import Tab
@@ -338,6 +339,25 @@ def test_a_watch_says_how_likely_it_is(make_window: MakeWindow) -> None:
     window = make_window(workspace)
     said = plain(window.banner.headline.evidence)
     assert said.endswith("Probability: 12 % in this epoch, 40 % in this run.")
+
+
+def test_what_is_only_watched_is_said_calmly(make_window: MakeWindow) -> None:
+    workspace = FakeWorkspace(FakeState.HEALTHY)
+    alert = alert_of(Cause.CHECKPOINT_SAVE, 700.0, severity=AlertSeverity.WATCH)
+    workspace.forecast.set(dataclasses.replace(forecast_of(alert, 700.0), p_oom_epoch=0.12, p_oom_run=0.4))
+    window = make_window(workspace)
+    found = window.banner.headline
+    assert (found.band, found.sentence) == (Band.NEUTRAL, "Saving a checkpoint may run out of memory")
+    assert plain(found.evidence).endswith("Probability: 12 % in this epoch, 40 % in this run.")
+    made = window.charts.stack.stage.forecast.course if window.charts.stack else None
+    assert made is not None
+    assert made.tint == "warn"
+    window.open_tab(Tab.ALERTS)
+    shown = shown_texts(window.side_panel.alerts)
+    assert any(text.startswith("Saving a checkpoint may run out of memory. ") for text in shown)
+    workspace.forecast.set(None)
+    window.refresh_texts()
+    assert not any("checkpoint" in text for text in shown_texts(window.side_panel.alerts))
 
 
 # -- curves and lane ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QStyleOptionGraphicsItem, QWidget
 
-from desktop_app.core.forecasts import Cause, Forecast
+from desktop_app.core.forecasts import AlertSeverity, Cause, Forecast
 from desktop_app.core.units import GIB
 from desktop_app.ui.brush import Typeset
 from desktop_app.ui.charts import texts
@@ -40,6 +40,7 @@ class Course:
     late: QPointF
     text: str
     sudden: bool = False
+    tint: str = "danger"  # the theme's colour
 
     @property
     def line(self) -> QPolygonF:
@@ -76,6 +77,7 @@ def course(forecast: Forecast, *, view: View, plot: QRectF, axis: Axis) -> Cours
         late=place(forecast.t_s + late, brim),
         text="" if forecast.eta_steps is None else texts.step(forecast.step + forecast.eta_steps),
         sudden=forecast.cause in _SUDDEN,
+        tint="warn" if forecast.severity is AlertSeverity.WATCH else "danger",
     )
     return made if made.end.x() >= plot.left() and made.start.x() <= plot.right() else None
 
@@ -122,11 +124,11 @@ class ForecastItem(QGraphicsObject):
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setClipRect(self.boundingRect())
-        danger = color(self._theme.danger)
+        tint = getattr(self._theme, made.tint)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(color(self._theme.danger, _BAND_ALPHA))
+        painter.setBrush(color(tint, _BAND_ALPHA))
         painter.drawPolygon(made.band)
-        pen = QPen(danger, 1.4)
+        pen = QPen(color(tint), 1.4)
         pen.setDashPattern([4, 3])
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -135,7 +137,8 @@ class ForecastItem(QGraphicsObject):
 
     def _paint_end(self, painter: QPainter, made: Course) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(color(self._theme.danger))
+        tint = color(getattr(self._theme, made.tint))
+        painter.setBrush(tint)
         inside = made.end.x() <= self._plot.right()
         if inside:
             radius = _DOT_LINES * self._types.line
@@ -148,5 +151,5 @@ class ForecastItem(QGraphicsObject):
         left = min(max(made.end.x() - width / 2, self._plot.left()), self._plot.right() - width)
         rect = QRectF(left, made.end.y() - kind.height - 0.5 * self._types.line, width + 1, kind.height)
         painter.setFont(kind.font)
-        painter.setPen(color(self._theme.danger))
+        painter.setPen(tint)
         painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)

@@ -49,6 +49,21 @@ def outlook_of(alert: Alert, forecast: Forecast | None = None) -> Outlook:
     )
 
 
+def watched(forecast: Forecast | None) -> Outlook | None:
+    """What a forecast watches, which is no alert; ``None`` when it is calm, or says more than that."""
+    if forecast is None or forecast.cause is None or forecast.severity is not AlertSeverity.WATCH:
+        return None
+    return Outlook(
+        cause=forecast.cause,
+        severity=AlertSeverity.WATCH,
+        step=None,
+        eta_s=forecast.eta_s,
+        eta_low_s=forecast.eta_low_s,
+        eta_high_s=forecast.eta_high_s,
+        evidence=forecast.evidence,
+    )
+
+
 def sentence(outlook: Outlook) -> str:
     """``Out of memory likely at step 1,840, in about 3 min 20 s (2:50 to 4:10, 8 of 10)``."""
     if outlook.severity is AlertSeverity.WATCH:
