@@ -170,7 +170,7 @@ def chopped_segment() -> Answer:
     )
     return (
         right,
-        f"{found.cause.value if found else None}: {format_bytes(replica.idle_split_bytes)} idle, {len(kept)} pieces live",
+        f"{found and found.cause.value}: {format_bytes(replica.idle_split_bytes)} idle, {len(kept)} pieces live",
     )
 
 
@@ -185,8 +185,8 @@ def held_by_nobody() -> Answer:
 def good_size_after_a_bad_one() -> Answer:
     """OOM-85: the batch that does not fit is survived, and the smaller one then runs to the end."""
     config = (
-        'name = "too-big"\ndevice = "simulated"\ncard = "GeForce GTX 1050 Ti capped at 0.5 GiB"\nimage_size = 64\nwidth = 16\n'
-        'batch_size = 1024\nepochs = 1\non_oom = "shrink"\ncpu_threads = 1\nmax_seconds = 20.0\n'
+        'name = "too-big"\ndevice = "simulated"\ncard = "GeForce GTX 1050 Ti capped at 0.5 GiB"\nimage_size = 64\n'
+        'width = 16\nbatch_size = 1024\nepochs = 1\non_oom = "shrink"\ncpu_threads = 1\nmax_seconds = 20.0\n'
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.toml"

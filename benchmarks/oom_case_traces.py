@@ -380,13 +380,14 @@ def zombie(capacity: int = 12_207 * MIB) -> Rows:
         yield TraceRow(t_s=float(second), device_used_bytes=held, other_used_bytes=held, capacity_bytes=capacity)
     yield TraceRow(t_s=6.0, step=1, phase="forward", live_after_bytes=300 * MIB, capacity_bytes=capacity)
     yield TraceRow(
-        t_s=6.5, step=1, phase="optimizer", live_after_bytes=600 * MIB, live_peak_bytes=780 * MIB, other_used_bytes=held,
-        device_used_bytes=held + 780 * MIB, capacity_bytes=capacity, event=f"demand:bytes={600 * MIB}",
+        t_s=6.5, step=1, phase="optimizer", live_after_bytes=600 * MIB, live_peak_bytes=780 * MIB,
+        other_used_bytes=held, device_used_bytes=held + 780 * MIB, capacity_bytes=capacity,
+        event=f"demand:bytes={600 * MIB}",
     )  # fmt: skip
 
 
 def unsynchronised(*, micro_steps: int, per_micro_step: float, capacity: int = 64 * GIB) -> Rows:
-    """OOM-49, the other half: steps of one micro-step, then one whose micro-steps each leave a whole gradient behind."""
+    """OOM-49, the other half: steps of one micro-step, then one whose micro-steps each leave a gradient behind."""
     for step in range(1, 61):
         yield step_row(step, 24 * GIB, 12 * GIB, capacity=capacity)
     for micro_step in range(micro_steps):

@@ -109,7 +109,7 @@ def right_causes(row: dict[str, str], reading: OomReading) -> set[OomCause]:
         others = (reading.process_bytes or 0) - 2 * (reading.allocated_bytes or 0)
         return {OomCause.OUTSIDE_ALLOCATOR if others > 0 else OomCause.TRAINING_TOO_LARGE}
     if (reading.unallocated_bytes or 0) >= tried > 0:
-        return {OomCause.FRAGMENTATION, OomCause.TRAINING_TOO_LARGE}
+        return {OomCause.FRAGMENTATION, OomCause.TRAINING_TOO_LARGE, OomCause.OTHER_PROCESSES}
     held = (reading.reserved_bytes or reading.allocated_bytes or 0) / total if total else 1.0
     return {OomCause.TRAINING_TOO_LARGE} if held > 0.85 else {OomCause.TRAINING_TOO_LARGE, OomCause.OTHER_PROCESSES}
 

@@ -79,8 +79,9 @@ _OWN_OUTSIDE_MOST_BYTES: Final = 2 * GIB
 _OWN_OUTSIDE_SHARE: Final = 0.15
 # The allocator never uses its cache whole: in healthy trainings idle splits are 3 to 5 % (transformers) and more.
 _IDLE_SHARE: Final = 0.1
+_MUCH_IDLE_SHARE: Final = 0.25  # of what is reserved: fragmentation also where the request takes some free memory too
 # Of the card: what is outside may be libraries of this process; less than this is not laid at others' door.
-_GUESSED_SHARE: Final = 0.1
+_GUESSED_SHARE: Final = 0.04
 _NEARLY_ALL: Final = 0.95  # of the card for one block: context and driver leave no more to anybody
 _MANY_TIMES: Final = 16  # free is so many times the request: no shortage of this memory
 _SMALL_BYTES: Final = 64 * MIB
@@ -139,7 +140,7 @@ def _judge_figures(reading: OomReading) -> tuple[OomCause, Full, tuple[OomAction
         actions = (OomAction.REDUCE_REQUEST, OomAction.REDUCE_BATCH)
         return OomCause.REQUEST_TOO_LARGE, Full.NOTHING, actions
     idle = reading.unallocated_bytes
-    if idle is not None and idle >= tried > 0 and idle >= _IDLE_SHARE * (reading.reserved_bytes or 0):
+    if idle is not None and _in_pieces(idle, reading):
         return (
             OomCause.FRAGMENTATION,
             Full.CARD,
@@ -156,6 +157,14 @@ def _judge_figures(reading: OomReading) -> tuple[OomCause, Full, tuple[OomAction
     some_idle = idle is None or idle >= tried // 2
     help_from_cache = (OomAction.EXPANDABLE_SEGMENTS,) if some_idle else ()
     return OomCause.TRAINING_TOO_LARGE, Full.CARD, (OomAction.REDUCE_BATCH, *help_from_cache)
+
+
+def _in_pieces(idle: int, reading: OomReading) -> bool:
+    """Idle and free memory together would have done, and idle memory is more than the usual waste."""
+    tried, reserved, free = reading.tried_bytes or 0, reading.reserved_bytes or 0, reading.free_bytes or 0
+    if idle >= tried > 0:
+        return idle >= _IDLE_SHARE * reserved
+    return free < tried <= idle + free and idle >= _MUCH_IDLE_SHARE * reserved
 
 
 def _judge_mps(reading: OomReading) -> tuple[OomCause, Full, tuple[OomAction, ...]]:
