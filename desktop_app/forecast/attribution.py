@@ -110,22 +110,27 @@ def _rank(outlook: Outlook) -> int:
     return SEVERITIES.index(outlook.severity)
 
 
-def _live_share(leak: Outlook) -> float:
-    """Of the growth of what is reserved, the share that is live."""
+def _live_share(leak: Outlook, holes: Outlook) -> float:
+    """Of the growth of what is reserved, the share that is live. At the brim nothing more is reserved: holes tell."""
     slope = leak.evidence.get("slope_bytes_per_step", 0.0)
-    return slope / max(leak.evidence.get("reserved_slope_bytes_per_step", 0.0), slope, 1.0)
+    with_holes = slope + holes.evidence.get("slope_bytes_per_step", 0.0)
+    return slope / max(leak.evidence.get("reserved_slope_bytes_per_step", 0.0), with_holes, 1.0)
 
 
-def _is_mostly_holes(leak: Outlook, _: Outlook) -> bool:
-    return _live_share(leak) < _HALF
+def _is_mostly_holes(leak: Outlook, holes: Outlook) -> bool:
+    return _live_share(leak, holes) < _HALF
 
 
-def _is_mostly_live(_: Outlook, leak: Outlook) -> bool:
-    return _live_share(leak) >= _HALF
+def _is_mostly_live(holes: Outlook, leak: Outlook) -> bool:
+    return _live_share(leak, holes) >= _HALF
 
 
 def _follows_batches(_: Outlook, batches: Outlook) -> bool:
     return batches.evidence.get("explained_share", 0.0) >= _HALF
+
+
+def _is_stairs(_: Outlook, winner: Outlook) -> bool:
+    return any(figure in winner.evidence for figure in _TIES) and _live_share(winner) >= _HALF
 
 
 def _always(_: Outlook, __: Outlook) -> bool:
@@ -134,6 +139,8 @@ def _always(_: Outlook, __: Outlook) -> bool:
 
 _RULES: Final = (
     _Rule(Cause.FRAGMENTATION, Cause.LEAK, _is_mostly_live),
+    _Rule(Cause.FRAGMENTATION, Cause.CHECKPOINT_SAVE, _is_stairs),  # copies that stay cut large blocks up
+    _Rule(Cause.FRAGMENTATION, Cause.VALIDATION, _is_stairs),
     _Rule(Cause.LEAK, Cause.FRAGMENTATION, _is_mostly_holes),
     _Rule(Cause.LEAK, Cause.BATCH_SHAPE, _follows_batches),
     _Rule(Cause.FRAGMENTATION, Cause.BATCH_SHAPE, _follows_batches),

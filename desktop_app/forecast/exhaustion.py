@@ -40,11 +40,13 @@ def exhaustion(trend: Trend, demand: Demand, room_bytes: float) -> Exhaustion:
     idle = max(0.0, trend.reserved_bytes - trend.level_bytes - demand.high_bytes)
     share, doubt = _idle_of_use(trend, demand)
     noise = trend.noise_bytes * (_NOISE_WHILE_ASKING if trend.reserved_slope else 1.0)
+    if trend.stairs is not None and trend.reserved_slope:
+        share, doubt = 0.0, trend.reserved_sd_bytes / idle if idle else 0.0
     held = max(needed, trend.reserved_bytes - share * idle)
     headroom = max(0.0, room_bytes - held)
     speed = max(trend.slope, trend.reserved_slope)
     if trend.stairs is not None:
-        to_go = _stairs_to_go(trend, headroom)
+        to_go = _stairs_to_go(trend, headroom, doubt_bytes=doubt * idle)
     else:
         to_go = _line_to_go(trend, headroom, speed, level_sd_bytes=math.hypot(doubt * idle, noise))
     return Exhaustion(held, headroom, speed, to_go)
@@ -68,9 +70,12 @@ def _line_to_go(trend: Trend, headroom: float, speed: float, *, level_sd_bytes: 
     return StepsToGo(median, min(spread, _MAX_SPREAD))
 
 
-def _stairs_to_go(trend: Trend, headroom: float) -> StepsToGo:
+def _stairs_to_go(trend: Trend, headroom: float, *, doubt_bytes: float) -> StepsToGo:
     stairs = trend.stairs
     assert stairs is not None
     median = stairs.steps_until_full(headroom)
     timing = (_RISER_TIMING + stairs.distance_spread) * stairs.distance_steps / max(median, 1.0)
-    return StepsToGo(median, min(math.hypot(stairs.spread, timing), _MAX_SPREAD))
+    # Whether it is one riser more or less is the largest doubt of all when the room is near a multiple of them.
+    doubt_bytes = math.hypot(doubt_bytes, SEGMENT_BYTES, stairs.jump_spread * headroom / math.sqrt(stairs.risers))
+    risers = stairs.steps_until_full(headroom + doubt_bytes) - stairs.steps_until_full(max(headroom - doubt_bytes, 0.0))
+    return StepsToGo(median, min(math.hypot(stairs.spread, timing, 0.5 * risers / max(median, 1.0)), _MAX_SPREAD))

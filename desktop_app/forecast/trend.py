@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -25,6 +27,8 @@ _PROJECTED_STEPS: Final = 30  # of a rise before its slope is drawn out to where
 _MAY_BE_STEEPER: Final = 2.0  # times the mean slope of the rise so far: less could not fill the card, so is not fitted
 _ASKING_SHARE: Final = 0.5  # of the troughs' growth lately: more, and nothing idle is left that it could use
 _ASKING_POINTS: Final = 8
+_RISERS_KEPT: Final = 8
+_ASKED_RISERS: Final = 3  # heights of a staircase that must be known before it is said to ask for memory
 
 
 class Shape(StrEnum):
@@ -57,6 +61,7 @@ class Trend:
     significance: float
     reserved_bytes: float
     reserved_slope: float = 0.0
+    reserved_sd_bytes: float = 0.0  # of ``reserved_bytes``: the allocator asks for whole segments, not for each riser
     stairs: Stairs | None = None
     falls_back_in: float | None = None  # steps until it has always fallen back so far
 
@@ -85,6 +90,7 @@ class TroughTrend:
         self._step = 0
         self._trough = 0.0
         self._reserved = 0.0
+        self._before_risers: deque[tuple[float, float]] = deque(maxlen=_RISERS_KEPT)  # (trough, reserved)
 
     def take_phase(self, sample: PhaseSample) -> None:
         """Take an event that growth may come with."""
@@ -99,6 +105,9 @@ class TroughTrend:
             self._search = LineSearch()
             self._stairs.restart()
             self._tied.restart()
+            self._before_risers.clear()
+        elif change.outstanding and change.size_bytes > 0:
+            self._before_risers.append((self._trough, self._reserved))
         self._stairs.add(step, change)
         self._tied.add(step, trough_bytes, change, epoch=epoch)
         self._search.series.append(step, trough_bytes, batch_samples, reserved_bytes)
@@ -195,6 +204,8 @@ class TroughTrend:
         )
 
     def _stair_trend(self, stairs: Stairs) -> Trend:
+        asked = self._asked_for_risers()
+        reserved, reserved_sd = asked if asked is not None else (self._reserved, 0.0)
         return Trend(
             shape=Shape.STAIRS,
             slope=stairs.slope,
@@ -206,9 +217,26 @@ class TroughTrend:
             steps=stairs.distance_steps * stairs.risers,
             first_step=self._first_step,
             significance=1.0 / max(stairs.spread, 1e-3),
-            reserved_bytes=self._reserved,
+            reserved_bytes=reserved,
+            reserved_slope=stairs.slope if asked is not None else 0.0,
+            reserved_sd_bytes=reserved_sd,
             stairs=stairs,
         )
+
+    def _asked_for_risers(self) -> tuple[float, float] | None:
+        """What is reserved at this height of the stairs on average, and its deviation; ``None`` while nothing is asked.
+
+        What a riser leaves of a segment is of no use to the next step's largest block, so the allocator asks for whole
+        segments now and then: what lies idle at a peak goes up and down about its mean.
+        """
+        seen = [*self._before_risers, (self._trough, self._reserved)]
+        grown, asked = self._trough - seen[0][0], self._reserved - seen[0][1]
+        if len(seen) < _ASKED_RISERS or grown <= 0 or asked < _ASKING_SHARE * grown:
+            return None
+        gaps = [reserved - trough for trough, reserved in seen]
+        mean = sum(gaps) / len(gaps)
+        deviation = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps))
+        return self._trough + mean, deviation
 
     @property
     def _first_step(self) -> int:

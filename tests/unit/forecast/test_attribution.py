@@ -46,6 +46,8 @@ def test_one_cause_alone_is_what_it_is() -> None:
         (outlook(Cause.LEAK, evidence=HOLES), outlook(Cause.FRAGMENTATION)),
         (outlook(Cause.LEAK), outlook(Cause.BATCH_SHAPE, evidence={"explained_share": 0.9})),
         (outlook(Cause.LEAK), outlook(Cause.RESUME)),
+        (outlook(Cause.FRAGMENTATION), outlook(Cause.CHECKPOINT_SAVE, evidence={**LIVE, "saves_to_go": 3.0})),
+        (outlook(Cause.FRAGMENTATION), outlook(Cause.VALIDATION, evidence={**LIVE, "validations_to_go": 3.0})),
         (outlook(Cause.HOST_MEMORY), outlook(Cause.SPILL)),
     ],
 )
