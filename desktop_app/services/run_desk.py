@@ -262,6 +262,7 @@ class RunDesk:
             on_checkpoint=self._records.note_checkpoint,
             notices=self._notices,
             steps=self.steps,
+            resumed_from=order.resume_from,
             counsel=Counsel(lambda: self._largest_batch(order.config), self._name_cause),
         )
         try:

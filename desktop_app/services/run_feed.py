@@ -20,6 +20,7 @@ from desktop_app.core.steps import (
     ValidationSample,
 )
 from desktop_app.core.store import Cell, Store
+from desktop_app.services.checkpoint_sizes import grown, size_of
 from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.step_recorder import StepRecorder
 from desktop_app.services.trace_recording import TraceRecording
@@ -29,6 +30,7 @@ _log = logging.getLogger(__name__)
 # Code of the trainer's event, and of the notice made of it.
 SKIPPED_NOTICE: Final = "data.skipped"
 CHECKPOINT_NOTICE: Final = "checkpoint.failed"
+GROWN_NOTICE: Final = "checkpoint.grown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,10 @@ class RunFeed:
         notices: NoticeBoard,
         steps: StepRecorder | None = None,
         counsel: Counsel | None = None,
+        resumed_from: Path | None = None,
     ) -> None:
         """``publish`` gets every status, ``on_checkpoint`` each checkpoint's path, step and epoch."""
+        self._checkpoint_bytes = size_of(resumed_from) if resumed_from is not None else None
         self.recorder = steps
         self.counsel = counsel or Counsel()
         self._steps = store.declare("steps", STEP_COLUMNS)
@@ -110,15 +114,25 @@ class RunFeed:
     def on_event(self, event: Event) -> None:
         self._events.post(event)
         if event.code == "checkpoint.saved":
-            step = event.params.get("step")
-            self._on_checkpoint(Path(str(event.params["path"])), step if isinstance(step, int) else 0, self._epoch)
+            step, path = event.params.get("step"), Path(str(event.params["path"]))
+            self._on_checkpoint(path, step if isinstance(step, int) else 0, self._epoch)
             self._notices.take_down(CHECKPOINT_NOTICE)
+            if step:  # before the first step there is no optimizer state yet
+                self._compare_size(path)
         elif event.code == CHECKPOINT_NOTICE:
-            path, detail = event.params.get("path"), event.params.get("detail")
-            line = f"The checkpoint cannot be written to {path}: {detail}. Free some space; it is tried again."
+            where, detail = event.params.get("path"), event.params.get("detail")
+            line = f"The checkpoint cannot be written to {where}: {detail}. Free some space; it is tried again."
             self._notices.put(CHECKPOINT_NOTICE, line, level="error", params=event.params)
         elif event.code == SKIPPED_NOTICE:
             self._notices.put(SKIPPED_NOTICE, _skipped_line(event.params), params=event.params)
+
+    def _compare_size(self, path: Path) -> None:
+        """The same run gives checkpoints of one size; one that grows holds something twice."""
+        before, self._checkpoint_bytes = self._checkpoint_bytes, size_of(path)
+        growth = grown(before, self._checkpoint_bytes)
+        if growth is not None:
+            params = {"before_bytes": growth.before_bytes, "after_bytes": growth.after_bytes}
+            self._notices.put(GROWN_NOTICE, growth.line, params=params)
 
     def _note_retries(self, sample: StepSample) -> None:
         """The first retry is the allocator's own last warning before an out-of-memory error."""

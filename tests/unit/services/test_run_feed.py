@@ -200,3 +200,17 @@ def test_a_checkpoint_that_cannot_be_written_is_a_notice_until_one_can() -> None
         Event(2.0, EventKind.CHECKPOINT, Level.INFO, "checkpoint.saved", {"path": "last.pt", "step": 5})
     )
     assert bench.board.notices.get() == ()
+
+
+def test_a_checkpoint_that_has_grown_is_noticed(tmp_path: Path) -> None:
+    """500 and 900 MB, as after a resume that saves its state twice; the first one and equal ones are not."""
+    bench = Bench()
+    path = tmp_path / "last.pt"
+    for size, noticed in ((100_000, False), (500_000, False), (500_400, False), (900_000, True)):
+        path.write_bytes(b"x" * size)
+        step = 0 if size == 100_000 else 5  # the first without optimizer state
+        bench.feed.on_event(
+            Event(1.0, EventKind.CHECKPOINT, Level.INFO, "checkpoint.saved", {"path": path, "step": step})
+        )
+        codes = [notice.code for notice in bench.board.get()]
+        assert ("checkpoint.grown" in codes) is noticed
