@@ -129,8 +129,8 @@ def _follows_batches(_: Outlook, batches: Outlook) -> bool:
     return batches.evidence.get("explained_share", 0.0) >= _HALF
 
 
-def _is_stairs(_: Outlook, winner: Outlook) -> bool:
-    return any(figure in winner.evidence for figure in _TIES) and _live_share(winner) >= _HALF
+def _is_stairs(holes: Outlook, winner: Outlook) -> bool:
+    return any(figure in winner.evidence for figure in _TIES) and _live_share(winner, holes) >= _HALF
 
 
 def _always(_: Outlook, __: Outlook) -> bool:
@@ -144,6 +144,7 @@ _RULES: Final = (
     _Rule(Cause.LEAK, Cause.FRAGMENTATION, _is_mostly_holes),
     _Rule(Cause.LEAK, Cause.BATCH_SHAPE, _follows_batches),
     _Rule(Cause.FRAGMENTATION, Cause.BATCH_SHAPE, _follows_batches),
+    _Rule(Cause.FIRST_OPTIMIZER_STEP, Cause.RESUME, _always),  # its state had room before
     _Rule(Cause.LEAK, Cause.RESUME, _always),  # one level higher than before, and never twice
     _Rule(Cause.BATCH_SHAPE, Cause.SPILL, _always),  # nothing is refused where the driver moves memory
     _Rule(Cause.HOST_MEMORY, Cause.SPILL, _always),  # what spills, spills into RAM

@@ -17,6 +17,7 @@ from desktop_app.forecast.corrected_prior import PriorFit
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import Evidence
 from desktop_app.forecast.first_optimizer_step import FirstOptimizerStepCause
+from desktop_app.forecast.fragmentation import FragmentationCause
 from desktop_app.forecast.host_memory import HostMemoryCause
 from desktop_app.forecast.leak import LeakCause
 from desktop_app.forecast.neighbour import NeighbourCause
@@ -39,6 +40,7 @@ CAUSES: Final[tuple[Callable[[], CauseModel], ...]] = (
     OutsideAllocatorCause,
     HostMemoryCause,
     SpillCause,
+    FragmentationCause,
 )
 
 

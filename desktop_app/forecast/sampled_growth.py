@@ -25,7 +25,7 @@ _LEAST_ROOM: Final = 0.001  # of the limit: at it and growing is as good as over
 _STALE_SAMPLES: Final = 2.0  # a sample older than that is no longer counted on from
 # With so few samples left, waiting until a fast growth has come half-way would cost the lead that an alert is for.
 _LAST_MOMENT_SAMPLES: Final = 16.0
-_LAST_MOMENT_COME: Final = 0.3
+_LAST_MOMENT_COME: Final = 0.5
 _LAST_MOMENT_BELIEF: Final = 0.65
 _NO_DEMAND: Final = Demand(0.0, 0.0, varied=False)
 
