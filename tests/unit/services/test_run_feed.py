@@ -212,5 +212,5 @@ def test_a_checkpoint_that_has_grown_is_noticed(tmp_path: Path) -> None:
         bench.feed.on_event(
             Event(1.0, EventKind.CHECKPOINT, Level.INFO, "checkpoint.saved", {"path": path, "step": step})
         )
-        codes = [notice.code for notice in bench.board.get()]
+        codes = [notice.code for notice in bench.board.notices.get()]
         assert ("checkpoint.grown" in codes) is noticed
