@@ -35,7 +35,7 @@ _ASCENT_SEEN: Final = 0.25  # of the epoch: less says little about the shape of 
 # Gott (1993): what has risen for n steps goes on for k more with n / (n + k). A curriculum and a warm-up rise as well,
 # and stop: three times as doubtful.
 _ASCENT_DOUBT: Final = 3.0
-_IDLE_AT_END: Final = 0.5  # of what lay idle at the highest peaks will be of use when memory is short
+_IDLE_AT_END: Final = 0.8  # of what lay idle at the highest peaks is of no use when memory is short (decision 019)
 _TAIL_EVERY: Final = 16  # steps that a look at the tail may be old
 _TAIL_LIKELY_P: Final = 0.8  # by the cautious tail: no alarm from a guess
 _TAIL_WATCH_P: Final = 0.3
@@ -71,7 +71,10 @@ class BatchShapeCause(CauseModel):
         self._least_demand_bytes = math.inf
         self._highest_bytes = 0.0
         self._borne_bytes: float | None = None  # highest peak of live memory so far, above the room of its time
-        self._idle_share: float | None = None
+        self._idle_share: float | None = None  # of the live peak
+        self._reserved_bytes = 0
+        self._retries = 0
+        self._refused_bytes: float | None = None
         self._coming: _Coming | None = None
         self._longest: tuple[object, ShapeNeed | None] = (None, None)
 
@@ -95,7 +98,7 @@ class BatchShapeCause(CauseModel):
         self._demand.fixed_bytes = float(memory.peak_categories.get(Category.GRADIENTS, 0))
         samples = sample.micro_batch_samples or sample.batch_samples
         self._demand.add(BatchShape(samples, sample.batch_tokens, sample.batch_pixels), demand)
-        self._ascent.add(sample.step, demand, left_steps=view.environment.steps_to_epoch_end(sample.step))
+        self._ascent.add(sample.step, demand, left_steps=_left(view, sample.step))
         if self._epochs is None or self._epochs[0] == self._epochs[1]:
             self._tail.add(demand)
         if self._tail.steps % _TAIL_EVERY == 0:
@@ -138,16 +141,32 @@ class BatchShapeCause(CauseModel):
         above = float(memory.live_peak_bytes - view.environment.allocator_room(memory))
         if self._borne_bytes is None or above > self._borne_bytes:
             self._borne_bytes = above
-        if demand >= self._highest_bytes:
-            self._highest_bytes = demand
-            idle = max(memory.reserved_peak_bytes / max(memory.live_peak_bytes, 1) - 1.0, 0.0)
+        idle = max(memory.reserved_peak_bytes / max(memory.live_peak_bytes, 1) - 1.0, 0.0)
+        self._reserved_bytes = max(self._reserved_bytes, memory.reserved_peak_bytes)
+        if memory.alloc_retries > self._retries:  # the driver has refused: all that was of use has been used
+            self._retries = memory.alloc_retries
+            self._idle_share = idle
+            self._refused_bytes = float(self._reserved_bytes)
+        elif demand >= self._highest_bytes and self._refused_bytes is None:
             self._idle_share = idle if self._idle_share is None else min(idle, self._idle_share)
+        self._highest_bytes = max(self._highest_bytes, demand)
 
     def _short(self, need: Need, memory: MemoryStats, view: View) -> float:
         room = view.environment.allocator_room(memory)
         borne = 0.0 if self._borne_bytes is None else room + self._borne_bytes
-        idle = (self._idle_share or 0.0) * need.mean_bytes
-        return short_probability(need, memory, view.environment, survived_bytes=borne, idle_bytes=idle)
+        return short_probability(
+            need,
+            memory,
+            view.environment,
+            survived_bytes=borne,
+            idle_bytes=(self._idle_share or 0.0) * need.mean_bytes,
+            refused_bytes=self._refused(view),
+        )
+
+    def _refused(self, view: View) -> float | None:
+        """The driver's refusal tells the brim where what lies outside the allocator is not known."""
+        known = view.environment.outside(view.evidence.memory) > 0
+        return None if known else self._refused_bytes
 
     def _judge_next(
         self, shape: BatchShape, found: ShapeNeed, base_bytes: int, memory: MemoryStats, view: View
@@ -221,7 +240,10 @@ class BatchShapeCause(CauseModel):
     def _of_ascent(self, ascent: Ascent | None, memory: MemoryStats, view: View) -> Outlook | None:
         if ascent is None:
             return None
-        room = view.environment.allocator_room(memory)
+        room = float(view.environment.allocator_room(memory))
+        refused = self._refused(view)
+        if refused is not None:
+            room = min(room, refused)
         peak = self._trough_bytes + ascent.level_bytes
         headroom = room - peak * (1.0 + _IDLE_AT_END * (self._idle_share or 0.0))
         to_go = ascent.to_go(headroom)
@@ -346,6 +368,12 @@ class BatchShapeCause(CauseModel):
             peak_low_bytes=device_peak(need.mean_bytes, memory, environment),
             peak_high_bytes=device_peak(need.high_bytes, memory, environment),
         )
+
+
+def _left(view: View, step: int) -> int | None:
+    """Steps to the end of the epoch; where epochs are not known, the run may be one."""
+    left = view.environment.steps_to_epoch_end(step)
+    return view.environment.steps_left(step) if left is None else left
 
 
 def _action(found: ShapeNeed) -> str:

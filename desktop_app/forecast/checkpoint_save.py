@@ -20,7 +20,7 @@ from desktop_app.forecast.coming_call import (
     within,
 )
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo
-from desktop_app.forecast.recurring_call import RecurringCall, trough_growth
+from desktop_app.forecast.recurring_call import RecurringCall, next_step_need, trough_growth
 
 _NEAR_SHARE: Final = 0.25  # of the room: further off, the next save is not looked at
 _HOST_MARGIN: Final = 0.1  # of what is available: the system gives its caches back, and needs some itself
@@ -56,7 +56,7 @@ class CheckpointSaveCause(CauseModel):
             return
         begins = self._call.take(sample, sample.memory)
         if sample.ended:
-            self._coming = None
+            self._coming = self._of_kept(sample.memory, view)
         elif begins:
             on_card = self._on_card(sample, sample.memory, view)
             in_ram = self._in_ram(sample, sample.memory)
@@ -94,6 +94,26 @@ class CheckpointSaveCause(CauseModel):
             view,
             urgent=True,
             figures=figures,
+        )
+
+    def _of_kept(self, memory: MemoryStats, view: View) -> Outlook | None:
+        """The save is over and has left something: the next step may have no room for its peak."""
+        kept = self._call.kept_bytes
+        found = next_step_need(view, memory, kept)
+        severity = call_severity(found[1]) if found is not None else None
+        if found is None or severity is None:
+            return None
+        need, probability = found
+        return _outlook(
+            severity,
+            within(probability, 1),
+            probability,
+            StepsToGo(1.0, 0.0),
+            need,
+            memory,
+            view,
+            urgent=True,
+            figures={"kept_bytes": kept, "demand_bytes": need.mean_bytes - memory.live_bytes},
         )
 
     def _in_ram(self, sample: PhaseSample, memory: MemoryStats) -> Outlook | None:

@@ -10,7 +10,9 @@ from desktop_app.core.forecasts import AlertSeverity
 from desktop_app.core.steps import MemoryStats
 from desktop_app.forecast.demand import SEGMENT_BYTES
 from desktop_app.forecast.environment import Environment
+from desktop_app.forecast.evidence import Evidence
 from desktop_app.forecast.outlook import WITHIN_STEPS, normal_cdf
+from desktop_app.forecast.robust import median
 
 # As for the first optimizer step: the warning comes moments before the call, a miss cannot be made good.
 CALL_LIKELY_P: Final = 0.3
@@ -20,6 +22,7 @@ WATCH_P: Final = 0.1
 SOON_STEPS: Final = 20
 # Holes in split segments have the sizes of what was freed: between this share of them and all get used again.
 _LEAST_USED_SHARE: Final = 0.5
+_HIGH_SHARE: Final = 0.95
 _LEVELS: Final = 9  # of the limit's quadrature
 
 
@@ -47,13 +50,17 @@ def short_probability(
     *,
     survived_bytes: float = 0.0,
     idle_bytes: float = 0.0,
+    refused_bytes: float | None = None,
 ) -> float:
     """P(the call runs out). ``survived_bytes``: the highest peak of live memory that this card has just borne.
 
     The limit lies between all of the allocator's room and that less the holes of no use, the rest of one segment and
     ``idle_bytes``, which such calls leave idle at their peak; a peak that was borne says that it is no lower than that.
+    ``refused_bytes``: the most that was reserved when the driver refused once, where that is known.
     """
     room = float(environment.allocator_room(memory))
+    if refused_bytes is not None:
+        room = min(room, refused_bytes + SEGMENT_BYTES)
     lowest = room - (1.0 - _LEAST_USED_SHARE) * memory.idle_split_bytes - SEGMENT_BYTES - idle_bytes
     lowest = min(max(lowest, survived_bytes), room)
     if need.sd_bytes <= 0.0:
@@ -61,6 +68,15 @@ def short_probability(
         return float(need.mean_bytes > room) if span <= 0.0 else min(1.0, max(0.0, (need.mean_bytes - lowest) / span))
     parts = (lowest + (room - lowest) * (level + 0.5) / _LEVELS for level in range(_LEVELS))
     return sum(normal_cdf((need.mean_bytes - limit) / need.sd_bytes) for limit in parts) / _LEVELS
+
+
+def usual_idle_bytes(evidence: Evidence) -> float:
+    """What lies idle in the allocator at the peak of the newest high steps, in bytes."""
+    if not evidence.rows:
+        return 0.0
+    peaks, reserved = evidence.column("live_peak_bytes"), evidence.column("reserved_peak_bytes")
+    high = peaks >= _HIGH_SHARE * peaks.max()
+    return max(0.0, median(reserved[high] - peaks[high]))
 
 
 def device_peak(need_bytes: float, memory: MemoryStats, environment: Environment) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
-from desktop_app.core.steps import PhaseSample, StepSample
+from desktop_app.core.steps import Phase, PhaseSample, StepSample
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.demand import Demand, recent_demand
 from desktop_app.forecast.environment import Environment
@@ -90,7 +90,10 @@ class LeakCause(CauseModel):
         self._looked: tuple[int, Trend, float] | None = None  # at which step, what was seen, steps to go
 
     def take_phase(self, sample: PhaseSample, view: View) -> None:
-        """Take an event that growth may come with."""
+        """Take an event that growth may come with. What a build leaves is no growth: another process, or a resume."""
+        if sample.phase is Phase.BUILD:
+            self._trend = TroughTrend()
+            return
         self._trend.take_phase(sample)
 
     def take_step(self, sample: StepSample, view: View) -> None:

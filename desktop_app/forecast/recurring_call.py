@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from desktop_app.core.steps import MemoryStats, PhaseSample
+from desktop_app.core.units import MIB
+from desktop_app.forecast.cause_model import View
+from desktop_app.forecast.coming_call import Need, short_probability, usual_idle_bytes
+from desktop_app.forecast.demand import recent_demand
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.robust import Floats, theil_sen_slope
 
 _KEPT: Final = 8
+_LEAST_KEPT_BYTES: Final = 16 * MIB
+_STEP_SPREAD: Final = 0.005  # of the demand of steps like the ones before
 _LEAST_ROWS: Final = 16  # of troughs before their growth counts
 
 
@@ -44,11 +50,13 @@ class RecurringCall:
     def __init__(self) -> None:
         self.past: deque[PastCall] = deque(maxlen=_KEPT)
         self.now: OpenCall | None = None
+        self.kept_bytes = 0.0  # by the newest call, as seen at its end
 
     def take(self, sample: PhaseSample, memory: MemoryStats) -> bool:
         """Take a sample of the phase; true when the call is about to begin."""
         if sample.ended:
             self._note(sample, memory)
+            self.kept_bytes = float(memory.live_bytes - self.now.live_bytes) if self.now is not None else 0.0
             self._close(sample.step)
             return False
         if self.now is None:
@@ -97,6 +105,20 @@ class RecurringCall:
         if call is not None and call.peak_bytes > call.live_bytes:
             demand = float(call.peak_bytes - call.live_bytes)
             self.past.append(PastCall(step, demand, call.parts, call.samples))
+
+
+def next_step_need(view: View, memory: MemoryStats, kept_bytes: float) -> tuple[Need, float] | None:
+    """What live memory will reach in the next step beside what a call has kept, and P(it runs out).
+
+    ``None`` when too little was kept to matter, or no step is known yet.
+    """
+    demand = recent_demand(view.evidence)
+    if demand is None or kept_bytes < _LEAST_KEPT_BYTES:
+        return None
+    need = Need(memory.live_bytes + demand.typical_bytes, _STEP_SPREAD * demand.typical_bytes)
+    borne = float(view.evidence.column("live_peak_bytes").max())
+    idle = usual_idle_bytes(view.evidence)
+    return need, short_probability(need, memory, view.environment, survived_bytes=borne, idle_bytes=idle)
 
 
 def trough_growth(steps: Floats, troughs: Floats, ahead: float) -> float:

@@ -10,7 +10,14 @@ from desktop_app.core.forecasts import Cause
 from desktop_app.core.steps import Category, MemoryStats, Phase, PhaseSample, StepSample
 from desktop_app.core.units import MIB
 from desktop_app.forecast.cause_model import CauseModel, View
-from desktop_app.forecast.coming_call import Need, call_severity, device_peak, short_probability, within
+from desktop_app.forecast.coming_call import (
+    Need,
+    call_severity,
+    device_peak,
+    short_probability,
+    usual_idle_bytes,
+    within,
+)
 from desktop_app.forecast.demand import recent_demand
 from desktop_app.forecast.outlook import Outlook, StepsToGo
 
@@ -21,6 +28,7 @@ _COPY_SHARE: Final = 0.3  # of the state: so much too much is a part of the chec
 _DEMAND_SPREAD: Final = 0.03  # of a step's demand as measured before
 _BORNE_SHARE: Final = 0.98  # of the highest demand: a step with that much has been borne, the danger is over
 _STEP_PHASES: Final = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
+_STATE_SHARE: Final = 1.1
 _UNKNOWN_P: Final = 0.15  # a copy is held, and what a step takes is not known: a watch
 
 
@@ -30,6 +38,7 @@ class _Left:
 
     step: int
     live_bytes: float
+    missing_bytes: float  # optimizer state that may still have to be made, as likely as not
     expected_bytes: float
     demand: Need | None
     highest_bytes: float
@@ -50,6 +59,8 @@ class ResumeCause(CauseModel):
         self._trough_bytes: int | None = None  # of the run before the resume, within this forecast
         self._highest_bytes = 0.0
         self._loading: Outlook | None = None
+        self._built_bytes: int | None = None  # live before the first step of all: the model alone
+        self._state_bytes: int | None = None  # what the first step of all has made: the optimizer's state
 
     def take_phase(self, sample: PhaseSample, view: View) -> None:
         """The model is about to be built, or has been, with its state from a checkpoint."""
@@ -57,13 +68,16 @@ class ResumeCause(CauseModel):
             return
         if not sample.ended:
             self._before = sample
+            if not view.evidence.steps_seen:
+                self._built_bytes = sample.memory.live_bytes
             self._loading = self._judge_loading(sample, sample.memory, view)
             return
         self._loading = None
         expected = self._expected(sample, view)
         if expected is not None:
             demand, highest = self._demand(view)
-            self._left = _Left(sample.step, float(sample.memory.live_bytes), expected, demand, highest)
+            live = float(sample.memory.live_bytes)
+            self._left = _Left(sample.step, live, self._missing(live), expected, demand, highest)
         self._before = None
 
     def take_step(self, sample: StepSample, view: View) -> None:
@@ -75,11 +89,13 @@ class ResumeCause(CauseModel):
         demand = float(memory.live_peak_bytes - memory.live_bytes)
         left = self._left
         if left is not None:
-            left = replace(left, live_bytes=float(memory.live_bytes))
+            left = replace(left, live_bytes=float(memory.live_bytes), missing_bytes=0.0)
             over = demand >= _BORNE_SHARE * left.highest_bytes or not _is_left(left)
             self._left = None if over else replace(left, demand=Need(left.highest_bytes))
         if self._left is None:
             self._trough_bytes = memory.live_bytes
+            if self._state_bytes is None and self._built_bytes is not None:
+                self._state_bytes = max(0, memory.live_bytes - self._built_bytes)
             if view.evidence.steps_seen > 1:
                 self._highest_bytes = max(self._highest_bytes, demand)
 
@@ -94,7 +110,13 @@ class ResumeCause(CauseModel):
             held = left.excess_bytes >= _COPY_SHARE * left.expected_bytes
             return _outlook(_UNKNOWN_P, Need(left.live_bytes), left, memory, view) if held else None
         need = left.demand.plus(left.live_bytes)
-        return _outlook(short_probability(need, memory, view.environment), need, left, memory, view)
+        idle = usual_idle_bytes(view.evidence)
+        probability = short_probability(need, memory, view.environment, idle_bytes=idle)
+        if left.missing_bytes > 0.0:
+            later = need.plus(left.missing_bytes)
+            with_state = short_probability(later, memory, view.environment, idle_bytes=idle)
+            probability = 0.5 * (probability + with_state)
+        return _outlook(probability, need, left, memory, view)
 
     def _judge_loading(self, sample: PhaseSample, memory: MemoryStats, view: View) -> Outlook | None:
         """The state itself, where the trainer knows its size."""
@@ -102,8 +124,15 @@ class ResumeCause(CauseModel):
             return None
         need = Need(float(memory.live_bytes + sample.known_demand_bytes))
         probability = short_probability(need, memory, view.environment)
-        left = _Left(sample.step, float(memory.live_bytes), float(memory.live_bytes), None, 0.0)
+        left = _Left(sample.step, float(memory.live_bytes), 0.0, float(memory.live_bytes), None, 0.0)
         return _outlook(probability, need, left, memory, view)
+
+    def _missing(self, live: float) -> float:
+        """Loading has added more than the optimizer's state: that may be among it, or is still to come."""
+        state, before = self._state_bytes, self._before
+        if not state or before is None or before.memory is None:
+            return 0.0
+        return 0.0 if live - before.memory.live_bytes <= _STATE_SHARE * state else float(state)
 
     def _expected(self, sample: PhaseSample, view: View) -> float | None:
         """Live bytes of a model with its optimizer state: as before in this run, as told, as estimated."""
@@ -135,7 +164,7 @@ class ResumeCause(CauseModel):
 
 
 def _is_left(left: _Left) -> bool:
-    return left.excess_bytes > max(_SLACK_SHARE * left.expected_bytes, _SLACK_BYTES)
+    return left.excess_bytes + left.missing_bytes > max(_SLACK_SHARE * left.expected_bytes, _SLACK_BYTES)
 
 
 def _outlook(probability: float, need: Need, left: _Left, memory: MemoryStats, view: View) -> Outlook | None:

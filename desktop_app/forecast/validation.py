@@ -25,7 +25,7 @@ from desktop_app.forecast.coming_call import (
 from desktop_app.forecast.demand import recent_demand
 from desktop_app.forecast.growth import LineFit, fit_line
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo
-from desktop_app.forecast.recurring_call import RecurringCall, trough_growth
+from desktop_app.forecast.recurring_call import RecurringCall, next_step_need, trough_growth
 
 # Without gradients activations are freed at once: what is left of a training step's demand, as its mean and deviation.
 # From 12 traced models the share was 0.05 to 0.45 (docs/decisions/019).
@@ -88,12 +88,12 @@ class ValidationCause(CauseModel):
         self._call = RecurringCall()
         self._progress: _Progress | None = None
         self._before: Outlook | None = None
-        self._training_samples: int | None = None  # of a micro-batch
+        self._training_samples = 0  # of the largest micro-batch
 
     def take_step(self, sample: StepSample, view: View) -> None:
         """The training goes on: a validation is over."""
         self._leave()
-        self._training_samples = sample.micro_batch_samples or sample.batch_samples
+        self._training_samples = max(self._training_samples, sample.micro_batch_samples or sample.batch_samples)
 
     def take_phase(self, sample: PhaseSample, view: View) -> None:
         """A validation begins, goes on or has ended; any other phase ends it as well."""
@@ -105,7 +105,7 @@ class ValidationCause(CauseModel):
             return
         begins = self._call.take(sample, memory)
         if sample.ended:
-            self._progress = self._before = None
+            self._progress, self._before = None, self._of_kept(memory, view)
             return
         if self._progress is None:
             self._progress = _Progress(sample.t_s)
@@ -122,7 +122,7 @@ class ValidationCause(CauseModel):
             if self._before is not None or not self._progress.done:
                 return self._before
             return self._project(self._progress, self._call.now.memory, view)
-        return self._of_next(view)
+        return self._before if self._before is not None else self._of_next(view)
 
     def _leave(self) -> None:
         self._call.leave()
@@ -184,8 +184,8 @@ class ValidationCause(CauseModel):
         ratio = samples / usual
         share, doubt = _FORWARD_SHARE
         return (
-            Need(live + share * ratio * demand.typical_bytes, doubt * ratio * demand.typical_bytes),
-            {"training_demand_bytes": demand.typical_bytes, "batch_ratio": ratio},
+            Need(live + share * ratio * demand.high_bytes, doubt * ratio * demand.high_bytes),
+            {"training_demand_bytes": demand.high_bytes, "batch_ratio": ratio},
         )
 
     # In its midst
@@ -232,7 +232,28 @@ class ValidationCause(CauseModel):
             pace_s=progress.batch_s,
         )
 
-    # Between two of them
+    # After it, and between two of them
+
+    def _of_kept(self, memory: MemoryStats, view: View) -> Outlook | None:
+        """It is over and has left something: the next step may have no room for its peak."""
+        kept = self._call.kept_bytes
+        found = next_step_need(view, memory, kept)
+        severity = call_severity(found[1]) if found is not None else None
+        if found is None or severity is None:
+            return None
+        need, probability = found
+        return _outlook(
+            severity,
+            within(probability, 1),
+            probability,
+            StepsToGo(1.0, 0.0),
+            need,
+            memory,
+            view,
+            action="no_grad_validation",
+            urgent=True,
+            figures={"kept_bytes": kept, "demand_bytes": need.mean_bytes - memory.live_bytes},
+        )
 
     def _of_next(self, view: View) -> Outlook | None:
         """The next one takes what the last ones took, on top of what is live by then."""
