@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, QMimeData, QObject
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
+from PySide6.QtWidgets import QGraphicsView
 
 if TYPE_CHECKING:
     from desktop_app.ui.main_window import MainWindow
@@ -23,6 +24,14 @@ class Drops(QObject):
         self._window = window
         window.setAcceptDrops(True)
         window.installEventFilter(self)
+        window.charts.placed.connect(self._open_views)
+        window.centre.turned.connect(self._open_views)
+
+    def _open_views(self) -> None:
+        """Pictures take drops by themselves and do nothing with them: what is dropped there is the window's."""
+        for view in self._window.findChildren(QGraphicsView):
+            view.setAcceptDrops(False)
+            view.viewport().setAcceptDrops(False)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if isinstance(event, QDropEvent):  # drag events are drop events to PySide, told apart by their type

@@ -1723,8 +1723,12 @@
         <translation>每隔几轮保存检查点。0：仅在要求时和停止时保存。</translation>
     </message>
     <message>
-        <source>What to do when memory is forecast to run out.</source>
-        <translation>预测显存将用尽时怎么办。</translation>
+        <source>What to do when memory is forecast to run out. Shrink: smaller micro-batches, and more of them for each step.</source>
+        <translation>预测显存不足时怎么办。缩小批量：减小微批量，每步多做几个微步。</translation>
+    </message>
+    <message>
+        <source>shrink the batch</source>
+        <translation>缩小批量</translation>
     </message>
     <message>
         <source>What to do when memory has run out. A smaller micro-batch goes on from the last good step.</source>
@@ -1799,16 +1803,16 @@
         <translation>保存并暂停</translation>
     </message>
     <message>
-        <source>shrink the micro-batch</source>
-        <translation>缩小微批量</translation>
-    </message>
-    <message>
         <source>save and stop</source>
         <translation>保存并停止</translation>
     </message>
     <message>
         <source>end the run</source>
         <translation>结束训练</translation>
+    </message>
+    <message>
+        <source>shrink and go on</source>
+        <translation>缩小并继续</translation>
     </message>
     <message>
         <source>Run</source>

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QUrl
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QGraphicsView, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop_app.services.oom_explanation import Full, Note, OomAction, OomCause
@@ -169,6 +169,24 @@ def test_what_is_dropped_goes_where_it_belongs(make_window: MakeWindow, tmp_path
     assert can_take(dropped(path=run))
     assert not can_take(dropped(path=tmp_path))  # a folder
     assert not can_take(QMimeData())
+
+
+def test_everywhere_on_the_window_can_be_dropped(make_window: MakeWindow) -> None:
+    window = make_window(FakeWorkspace(FakeState.NOTHING))
+    views = window.findChildren(QGraphicsView)
+    assert views
+    assert not any(view.acceptDrops() or view.viewport().acceptDrops() for view in views)
+    data = dropped(text=FRAGMENTED)
+    where, none = QPointF(500, 300), Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(where.toPoint(), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, none)
+    QCoreApplication.sendEvent(window, enter)
+    assert enter.isAccepted()
+    drop = QDropEvent(where, Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, none)
+    QCoreApplication.sendEvent(window, drop)
+    dialog = window.findChild(ExplainDialog)
+    assert dialog is not None
+    assert dialog.answer is not None
+    dialog.reject()
 
 
 # -- demonstrations -----------------------------------------------------------------------------------------------

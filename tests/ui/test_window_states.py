@@ -11,8 +11,10 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QImage
 
+from desktop_app.ui.alert_card import AlertCard
 from desktop_app.ui.labels import Label
 from desktop_app.ui.main_window import MainWindow
+from desktop_app.ui.post_mortem import all_reports
 from desktop_app.ui.side_panel import Tab
 from desktop_app.ui.theme import ThemeMode
 from tests.ui.clipping import clipped_texts
@@ -20,8 +22,10 @@ from tests.ui.fake_workspace import FakeState, FakeWorkspace
 
 MakeWindow = Callable[..., MainWindow]
 SIZES = ((1440, 900), (1024, 640))
-# Thirty days take four seconds to make and look like any other run but for the axis, which test_charts looks at.
-STATES = [state for state in FakeState if state is not FakeState.LONG_RUN]
+# Thirty days take four seconds to make and look like any other run but for the axis, which test_charts looks at; one
+# alert looks like the first of several.
+NOT_DRAWN = {FakeState.LONG_RUN, FakeState.VALIDATION_AHEAD, FakeState.HOST_FULL}
+STATES = [state for state in FakeState if state not in NOT_DRAWN]
 # Longer texts in the states that have the most of them.
 PSEUDO_STATES = [
     FakeState.LEAK,
@@ -29,6 +33,8 @@ PSEUDO_STATES = [
     FakeState.OUT_OF_MEMORY,
     FakeState.RESUME_OFFER,
     FakeState.NO_DRIVER,
+    FakeState.SEVERAL_ALERTS,
+    FakeState.RESCUED,
 ]
 
 
@@ -46,7 +52,9 @@ def tabs_of(workspace: FakeWorkspace) -> set[Tab]:
     tabs = {Tab.RUN}
     if workspace.state in STATES_OF_ALL_PAGES:
         tabs |= {Tab.GPU, Tab.ALERTS, Tab.PROCESSES}
-    if workspace.run.get().oom is not None:
+    if workspace.state is FakeState.SEVERAL_ALERTS:
+        tabs.add(Tab.ALERTS)
+    if all_reports(workspace.run.get()):
         tabs.add(Tab.POST_MORTEM)
     return tabs
 
@@ -60,7 +68,9 @@ def problems_of(window: MainWindow, workspace: FakeWorkspace) -> list[str]:
             if tab not in tabs_of(workspace):
                 continue
             window.side_panel.open_tab(tab)
-            for _ in range(2):
+            for card in window.side_panel.alerts.findChildren(AlertCard) if tab is Tab.ALERTS else ():
+                card.unfold()
+            for _ in range(3):
                 QCoreApplication.processEvents()
             found += [f"{width}x{height} {tab.name}: {problem}" for problem in clipped_texts(window)]
     return found

@@ -90,7 +90,10 @@ _HELP: Final = {
     "checkpoint_every_epochs": QT_TRANSLATE_NOOP(
         "Fields", "Epochs between checkpoints. 0: only on request and on stop."
     ),
-    "on_alert": QT_TRANSLATE_NOOP("Fields", "What to do when memory is forecast to run out."),
+    "on_alert": QT_TRANSLATE_NOOP(
+        "Fields",
+        "What to do when memory is forecast to run out. Shrink: smaller micro-batches, and more of them for each step.",
+    ),
     "on_oom": QT_TRANSLATE_NOOP(
         "Fields", "What to do when memory has run out. A smaller micro-batch goes on from the last good step."
     ),
@@ -120,10 +123,10 @@ _CHOICES: Final = {
     "on_alert.pause": QT_TRANSLATE_NOOP("Fields", "pause"),
     "on_alert.save": QT_TRANSLATE_NOOP("Fields", "save"),
     "on_alert.save_and_pause": QT_TRANSLATE_NOOP("Fields", "save and pause"),
-    "on_alert.shrink": QT_TRANSLATE_NOOP("Fields", "shrink the micro-batch"),
+    "on_alert.shrink": QT_TRANSLATE_NOOP("Fields", "shrink the batch"),
     "on_alert.stop": QT_TRANSLATE_NOOP("Fields", "save and stop"),
     "on_oom.end": QT_TRANSLATE_NOOP("Fields", "end the run"),
-    "on_oom.shrink": QT_TRANSLATE_NOOP("Fields", "shrink the micro-batch"),
+    "on_oom.shrink": QT_TRANSLATE_NOOP("Fields", "shrink and go on"),
 }
 _GROUPS: Final = {
     FieldGroup.RUN: QT_TRANSLATE_NOOP("Fields", "Run"),
