@@ -137,9 +137,10 @@ class HeadroomCause(CauseModel):
 
     action: ClassVar[str]
     figure: ClassVar[str]  # its name in the evidence
+    turn: ClassVar[int] = 0
 
     def __init__(self) -> None:
-        self.series = SampledGrowth()
+        self.series = SampledGrowth(turn=self.turn)
         self._need = NeedWatch()
         self._agreeing = 0
 

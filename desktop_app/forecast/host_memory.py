@@ -50,8 +50,8 @@ class HostMemoryCause(CauseModel):
     cause = Cause.HOST_MEMORY
 
     def __init__(self) -> None:
-        self._ram = SampledGrowth()
-        self._commit = SampledGrowth()
+        self._ram = SampledGrowth(turn=2)
+        self._commit = SampledGrowth(turn=2)
         self._newest: Surroundings | None = None
         self._first: dict[str, float] = {}  # of the parts, since the growth is followed
         self._stepping = False
@@ -60,7 +60,7 @@ class HostMemoryCause(CauseModel):
         """What grew before the first steps was loading: growth is followed anew."""
         if not self._stepping and view.evidence.steps_seen >= _TOLD_STEPS:
             self._stepping = True
-            self._ram, self._commit = SampledGrowth(), SampledGrowth()
+            self._ram, self._commit = SampledGrowth(turn=2), SampledGrowth(turn=2)
             self._first = {}
 
     def take_surroundings(self, sample: Surroundings, view: View) -> None:

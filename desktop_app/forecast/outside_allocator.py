@@ -19,6 +19,7 @@ class OutsideAllocatorCause(HeadroomCause):
     cause = Cause.OUTSIDE_ALLOCATOR
     action: ClassVar[str] = "free_outside"
     figure: ClassVar[str] = "outside_bytes"
+    turn: ClassVar[int] = 1
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,6 +17,7 @@ from desktop_app.forecast.trend import Shape, Trend, TroughTrend
 HORIZON_S: Final = 24 * 3600.0  # when the length of the run is unknown: further off is no alarm
 _FLOOR_SHARE: Final = 0.25  # a slope this far below the one that reaches the limit in time is not looked at
 _PACE_SAMPLES: Final = 16
+REFIT_EVERY: Final = 3
 _TICKS_PER_S: Final = 1000  # of the fit's clock, which counts in whole numbers
 _LEAST_STAIR_SAMPLES: Final = 3.0
 _BLOCKS: Final = 128
@@ -86,12 +87,14 @@ class Heights:
 class SampledGrowth:
     """Takes one figure per sample of telemetry, at whatever times they come. Not thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, turn: int = 0) -> None:
+        """``turn``: which of ``REFIT_EVERY`` samples a line is looked for at, so that several series take turns."""
         self._trend = TroughTrend()
+        self._turn = turn % REFIT_EVERY
         self._times: deque[float] = deque(maxlen=_PACE_SAMPLES)
         self._heights = Heights()
         self._count = 0
-        self._found: tuple[tuple[int, bool], Trend | None] | None = None
+        self._found: tuple[int, float, Trend | None] = (0, 0.0, None)  # (at which sample, when, what)
         self.value = 0.0
         self.lowest: float | None = None  # since the beginning
 
@@ -139,7 +142,8 @@ class SampledGrowth:
         if trend is None:
             return None
         found = exhaustion(trend, _NO_DEMAND, limit_bytes)
-        since_s = min(max(view.evidence.t_s - self._times[-1], 0.0), _STALE_SAMPLES * self._seconds_per_sample)
+        newest = min(view.evidence.t_s, self._times[-1] + _STALE_SAMPLES * self._seconds_per_sample)
+        since_s = max(newest, self._times[-1]) - self._found[1]
         median_s = max(found.to_go.median / _TICKS_PER_S - since_s, 0.0)
         of_limit = limit_sd_bytes / max(found.headroom_bytes, room)
         to_go = StepsToGo(median_s, math.hypot(found.to_go.spread, of_limit))
@@ -163,15 +167,16 @@ class SampledGrowth:
         return max(come, _LAST_MOMENT_BELIEF) if last_moment else come
 
     def _trend_towards(self, room: float, horizon_s: float, *, known: bool) -> Trend | None:
-        """Looked for once per sample: outlooks are asked for at every step, far more often."""
-        key = (self._count, known)
-        if self._found is None or self._found[0] != key:
+        """Looked for at every third sample: it costs a millisecond, and outlooks are asked for far more often."""
+        count, _, trend = self._found
+        due = self._count % REFIT_EVERY == self._turn or self._count - count >= REFIT_EVERY
+        if due and count != self._count:
             floor = _FLOOR_SHARE * room / max(horizon_s * _TICKS_PER_S, 1.0)
             trend = self._trend.trend(Interest(room, floor, known=known))
             if trend is not None and self._is_none(trend, known=known):
                 trend = None
-            self._found = key, trend
-        return self._found[1]
+            self._found = self._count, self._times[-1], trend
+        return trend
 
     def _is_none(self, trend: Trend, *, known: bool) -> bool:
         """What falls back again and again belongs to programs that come and go; stairs of a sample's width are a line
