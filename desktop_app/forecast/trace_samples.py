@@ -51,6 +51,7 @@ class RowReader:
         self._validation = _Validation()
         self._step_peak: int | None = None
         self._step_live: int | None = None
+        self._first_forward: PhaseSample | None = None
         self._ended_rows_seen = False  # rows of forward, backward … are written when those are over
 
     def samples(self, row: TraceRow) -> Iterator[Sample]:
@@ -181,11 +182,20 @@ class RowReader:
         memory = self._memory.figures(row, within_step=True)
         ended = self._phase_is_over(phase, cell, words, memory)
         self._open.take(step, row, memory)
+        self._ended_rows_seen = self._ended_rows_seen or ended
+        pending, self._first_forward = self._first_forward, None
+        if pending is not None and not self._ended_rows_seen:
+            yield pending
         if not ended:
             batch = _shape(row) if phase is Phase.FORWARD else None
-            yield PhaseSample(t_s, step, phase, memory, **_demand(words), **_progress(words), batch=batch)
+            sample = PhaseSample(t_s, step, phase, memory, **_demand(words), **_progress(words), batch=batch)
+            plain = words.ours or words.begins or cell.begins or words.figures
+            if phase is Phase.FORWARD and self._step_live is None and memory is not None and not plain:
+                # Nothing to compare it with: the next row says whether this one is about the begin or the end.
+                self._first_forward = sample
+                sample = replace(sample, memory=None)
+            yield sample
             return
-        self._ended_rows_seen = True
         yield PhaseSample(t_s, step, phase, memory, **_demand(words), ended=True)
         if phase is Phase.BACKWARD:  # the optimizer is next, and its own row will come when it is over
             yield PhaseSample(t_s, step, Phase.OPTIMIZER, memory)
@@ -229,7 +239,7 @@ class RowReader:
                 yield PhaseSample(t_s, step, phase, memory, done=1)
             ended = words.ends or stands_out or (phase is Phase.SAVE and not words.begins)
             yield PhaseSample(t_s, step, phase, memory, **_demand(words), **_progress(words), ended=ended)
-        elif phase is Phase.OPTIMIZER and not words.ends and step > self._step:
+        elif phase is Phase.OPTIMIZER and not words.ends and (step > self._step or not self._step):
             yield PhaseSample(t_s, step, phase, memory, **_demand(words))
 
     def _resumed(self, row: TraceRow, t_s: float) -> PhaseSample:
