@@ -24,6 +24,10 @@ from desktop_app.forecast.outlook import SEVERITIES, Outlook
 
 _MINOR_SHARE: Final = 0.3  # of all growth: a cause with less than this is not what fills the card
 _HALF: Final = 0.5
+# Of the growth of what is reserved: with more than this live, the rest are the holes that the live part leaves between
+# its blocks. Fragmentation proper has level live memory.
+_LIVE_SHARE: Final = 0.15
+_EARLY_STEPS: Final = 40.0  # a leak may take this long to be proven; what it explains waits for it
 _TIES: Final[Mapping[str, tuple[Cause, str]]] = {  # figure of a leak in stairs: whose stairs they are, what to do
     "saves_to_go": (Cause.CHECKPOINT_SAVE, "save_to_host"),
     "validations_to_go": (Cause.VALIDATION, "no_grad_validation"),
@@ -56,7 +60,9 @@ def attribute(
     certain = {cause for cause, outlook in found.items() if _is_certain(outlook) or cause in open_causes}
     for rule in _RULES:
         loser, winner = found.get(rule.loser), found.get(rule.winner)
-        if loser is not None and winner is not None and rule.winner in certain and rule.holds(loser, winner):
+        if loser is None or winner is None:
+            continue
+        if (rule.winner in certain or _is_early_leak(winner)) and rule.holds(loser, winner):
             del found[rule.loser]
             superseded.add(rule.loser)
     for cause in list(_minor_growths(found, certain, pace_s)):
@@ -106,6 +112,12 @@ def _is_certain(outlook: Outlook) -> bool:
     return outlook.severity in (AlertSeverity.LIKELY, AlertSeverity.IMMINENT)
 
 
+def _is_early_leak(outlook: Outlook) -> bool:
+    """A leak that is seen and not proven yet, because it has only begun."""
+    begun = outlook.evidence.get("grown_steps", _EARLY_STEPS) < _EARLY_STEPS
+    return outlook.cause is Cause.LEAK and outlook.severity is AlertSeverity.WATCH and begun
+
+
 def _rank(outlook: Outlook) -> int:
     return SEVERITIES.index(outlook.severity)
 
@@ -118,11 +130,11 @@ def _live_share(leak: Outlook, holes: Outlook) -> float:
 
 
 def _is_mostly_holes(leak: Outlook, holes: Outlook) -> bool:
-    return _live_share(leak, holes) < _HALF
+    return _live_share(leak, holes) < _LIVE_SHARE
 
 
 def _is_mostly_live(holes: Outlook, leak: Outlook) -> bool:
-    return _live_share(leak, holes) >= _HALF
+    return _live_share(leak, holes) >= _LIVE_SHARE
 
 
 def _follows_batches(_: Outlook, batches: Outlook) -> bool:
@@ -130,7 +142,7 @@ def _follows_batches(_: Outlook, batches: Outlook) -> bool:
 
 
 def _is_stairs(holes: Outlook, winner: Outlook) -> bool:
-    return any(figure in winner.evidence for figure in _TIES) and _live_share(winner, holes) >= _HALF
+    return any(figure in winner.evidence for figure in _TIES) and _live_share(winner, holes) >= _LIVE_SHARE
 
 
 def _always(_: Outlook, __: Outlook) -> bool:

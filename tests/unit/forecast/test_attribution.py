@@ -12,7 +12,7 @@ from desktop_app.forecast.outlook import Outlook, StepsToGo
 
 LIKELY, WATCH = AlertSeverity.LIKELY, AlertSeverity.WATCH
 LIVE = {"slope_bytes_per_step": 10.0, "reserved_slope_bytes_per_step": 12.0}
-HOLES = {"slope_bytes_per_step": 2.0, "reserved_slope_bytes_per_step": 12.0}
+HOLES = {"slope_bytes_per_step": 1.0, "reserved_slope_bytes_per_step": 12.0}
 
 
 def outlook(
@@ -62,6 +62,14 @@ def test_a_watch_explains_nothing_away_unless_its_alert_is_out(winner: Cause) ->
     settled = attribute({Cause.LEAK: leak, winner: other}, open_causes=[winner])
     assert set(settled.outlooks) == {winner}
     assert settled.superseded == {Cause.LEAK}
+
+
+def test_a_leak_that_has_only_begun_keeps_fragmentation_waiting() -> None:
+    """What is reserved grows before the line of what is live is proven; later a mere watch explains nothing."""
+    holes = outlook(Cause.FRAGMENTATION)
+    assert left(outlook(Cause.LEAK, WATCH, {**LIVE, "grown_steps": 20.0}), holes) == {Cause.LEAK}
+    assert left(outlook(Cause.LEAK, WATCH, {**LIVE, "grown_steps": 200.0}), holes) == {Cause.LEAK, Cause.FRAGMENTATION}
+    assert left(outlook(Cause.LEAK, None, {**LIVE, "grown_steps": 20.0}), holes) == {Cause.LEAK, Cause.FRAGMENTATION}
 
 
 def test_a_batch_that_explains_little_is_another_matter() -> None:
