@@ -64,7 +64,9 @@ class AlertCard(QFrame):
         layout.setSpacing(6)
         layout.addLayout(self._head())
         when = texts.when(alert, self._workspace.clock.wall_s(alert.t_s))
-        layout.addWidget(Label(when, font=FontRole.LABEL, role="muted"))
+        layout.addWidget(Label(when, font=FontRole.LABEL, role="muted", wrap=True))
+        if alert.cleared_t_s is not None:
+            layout.addWidget(Label(texts.state(alert, ignored=False), font=FontRole.LABEL, role="ok", wrap=True))
         for label in (self._sentence, self._evidence):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             layout.addWidget(label)
@@ -110,8 +112,9 @@ class AlertCard(QFrame):
         row.setSpacing(8)
         row.addWidget(mark, alignment=Qt.AlignmentFlag.AlignTop)
         row.addWidget(Label(outlooks.cause_name(alert.cause), font=FontRole.TITLE, wrap=True), stretch=1)
-        state = Label(texts.state(alert, ignored=ignored), font=FontRole.LABEL, role=role)
-        row.addWidget(state, alignment=Qt.AlignmentFlag.AlignTop)
+        if not over:  # how long it lasted is longer than a word, and has a line of its own
+            state = Label(texts.state(alert, ignored=ignored), font=FontRole.LABEL, role=role)
+            row.addWidget(state, alignment=Qt.AlignmentFlag.AlignTop)
         return row
 
     @property

@@ -224,7 +224,7 @@ COMMANDS: Final = (
     Command("view.processes", QT_TRANSLATE_NOOP("Commands", "Processes"), Menu.VIEW, "Ctrl+4", section=1),
     Command(
         "view.neighbour",
-        QT_TRANSLATE_NOOP("Commands", "Show the other process"),
+        QT_TRANSLATE_NOOP("Commands", "Show the process"),
         Menu.VIEW,
         when=When.ACCOMPANIED,
         section=1,

@@ -54,8 +54,8 @@
         <translation>已忽略</translation>
     </message>
     <message>
-        <source>Figures and advice</source>
-        <translation>数据与建议</translation>
+        <source>Details</source>
+        <translation>详情</translation>
     </message>
     <message>
         <source>Over  {0}</source>
@@ -782,10 +782,6 @@
         <translation>进程</translation>
     </message>
     <message>
-        <source>Show the other process</source>
-        <translation>查看其他进程</translation>
-    </message>
-    <message>
         <source>Side panel</source>
         <translation>侧栏</translation>
     </message>
@@ -840,6 +836,10 @@
     <message>
         <source>Show the last hour</source>
         <translation>显示最近 1 小时</translation>
+    </message>
+    <message>
+        <source>Show the process</source>
+        <translation>查看该进程</translation>
     </message>
     <message>
         <source>Presentation</source>
@@ -3111,6 +3111,10 @@
         <translation>显存快要溢出到内存，继续观察</translation>
     </message>
     <message>
+        <source>Spilling into RAM</source>
+        <translation>显存溢出到内存</translation>
+    </message>
+    <message>
         <source>{0}  ({1}, 8 of 10)</source>
         <translation>{0}（{1}，把握八成）</translation>
     </message>
@@ -3329,10 +3333,6 @@
     <message>
         <source>Main memory (RAM)</source>
         <translation>电脑内存</translation>
-    </message>
-    <message>
-        <source>Spilling into main memory</source>
-        <translation>显存溢出到内存</translation>
     </message>
     <message>
         <source>first step</source>

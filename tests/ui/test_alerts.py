@@ -264,7 +264,7 @@ def test_list_of_several(make_window: MakeWindow, qtbot: QtBot) -> None:
     assert "Memory in small pieces" in shown_texts(panel)
     leak = next(card for card in cards(window) if card.alert.cause is Cause.LEAK)
     assert "Growth per step" not in shown_texts(leak)
-    qtbot.mouseClick(button(leak, "Figures and advice"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(leak, "Details"), Qt.MouseButton.LeftButton)
     shown = shown_texts(leak)
     assert "Growth per step" in shown
     assert "9.2 MiB" in shown
@@ -281,7 +281,7 @@ def test_list_of_several(make_window: MakeWindow, qtbot: QtBot) -> None:
     assert [card.unfolded for card in cards(window) if card.alert.cause is Cause.LEAK] == [True]
     assert window.actions_["view.neighbour"].isEnabled()
     neighbour = next(card for card in cards(window) if card.alert.cause is Cause.NEIGHBOUR)
-    qtbot.mouseClick(button(neighbour, "Show the other process"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(neighbour, "Show the process"), Qt.MouseButton.LeftButton)
     assert window.side_panel.tab is Tab.PROCESSES
     table = window.side_panel.processes
     assert table.model.row_of(1_873) is not None  # the largest that is not this program

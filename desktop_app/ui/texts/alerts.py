@@ -27,7 +27,7 @@ def state(alert: Alert, *, ignored: bool) -> str:
 
 def details() -> str:
     """The button that shows all figures."""
-    return QCoreApplication.translate("Alerts", "Figures and advice")
+    return QCoreApplication.translate("Alerts", "Details")
 
 
 def cleared(count: int) -> str:

@@ -142,7 +142,7 @@ _CAUSES: Final = {
     Cause.RESUME: QT_TRANSLATE_NOOP("Outlook", "Resuming from a checkpoint"),
     Cause.OUTSIDE_ALLOCATOR: QT_TRANSLATE_NOOP("Outlook", "Memory outside the allocator"),
     Cause.HOST_MEMORY: QT_TRANSLATE_NOOP("Outlook", "Main memory (RAM)"),
-    Cause.SPILL: QT_TRANSLATE_NOOP("Outlook", "Spilling into main memory"),
+    Cause.SPILL: QT_TRANSLATE_NOOP("Outlook", "Spilling into RAM"),
 }
 # For the lane of events, where a word is all there is room for.
 _SHORT_CAUSES: Final = {
