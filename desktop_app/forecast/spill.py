@@ -40,6 +40,7 @@ class SpillCause(CauseModel):
         self._calm: deque[tuple[float, float]] = deque(maxlen=_CALM_STEPS)  # (seconds, size of the batch)
         self._calm_fill_bytes = 0.0  # most in use while steps were fast
         self._slow = 0  # steps in a row
+        self._moved = False  # the card was less full before them
         self._over = 0  # steps in a row that held more than there is
         self._ratio = 0.0
         self._fill_bytes = 0.0
@@ -70,6 +71,7 @@ class SpillCause(CauseModel):
         self._ratio = self._times_slower(sample)
         full = self._fill_bytes >= FULL_SHARE * capacity
         if full and self._is_slow(capacity) and not refused:
+            self._moved = self._has_moved(capacity)
             self._slow += 1
             return
         self._slow = 0
@@ -82,7 +84,7 @@ class SpillCause(CauseModel):
         slow = self._slow if self._may_spill else 0
         if not slow and not self._over:
             return None
-        severity = _severity(slow, self._over)
+        severity = self._severity(slow)
         probability = _P_NOW if severity is not AlertSeverity.WATCH else _P_SUSPECTED
         return Outlook(
             cause=Cause.SPILL,
@@ -103,8 +105,18 @@ class SpillCause(CauseModel):
         return sample.step_s / expected
 
     def _is_slow(self, capacity: float) -> bool:
-        moved = self._fill_bytes > self._calm_fill_bytes + _MOVED_SHARE * capacity
-        return self._ratio >= (_SLOWER if moved else _SLOWER_UNMOVED)
+        return self._ratio >= (_SLOWER if self._has_moved(capacity) else _SLOWER_UNMOVED)
+
+    def _has_moved(self, capacity: float) -> bool:
+        return self._fill_bytes > self._calm_fill_bytes + _MOVED_SHARE * capacity
+
+    def _severity(self, slow: int) -> AlertSeverity:
+        """Slow steps on a card that was as full while they were fast must go on for longer."""
+        if self._over or (slow >= _IMMINENT_AFTER and self._moved):
+            return AlertSeverity.IMMINENT
+        return (
+            AlertSeverity.LIKELY if slow >= (_LIKELY_AFTER if self._moved else _IMMINENT_AFTER) else AlertSeverity.WATCH
+        )
 
     def _figures(self, view: View) -> Mapping[str, float]:
         figures = {
@@ -118,12 +130,6 @@ class SpillCause(CauseModel):
         if self._calm:
             figures["usual_step_s"] = median(np.array(self._calm)[:, 0])
         return figures
-
-
-def _severity(slow: int, over: int) -> AlertSeverity:
-    if slow >= _IMMINENT_AFTER or over:
-        return AlertSeverity.IMMINENT
-    return AlertSeverity.LIKELY if slow >= _LIKELY_AFTER else AlertSeverity.WATCH
 
 
 def _size(sample: StepSample) -> float:

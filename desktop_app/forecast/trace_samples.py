@@ -317,9 +317,11 @@ class RowReader:
             children=row.children,
             commit_used_bytes=row.commit_used_bytes,
             commit_limit_bytes=row.commit_limit_bytes,
-            spills=bool(row.spills),
+            spills=row.spills is None or bool(row.spills),  # a trace that does not say may be of any system
         )
-        nothing = Surroundings(t_s=t_s, outside_bytes=around.outside_bytes)  # which is with the allocator's figures
+        nothing = Surroundings(
+            t_s=t_s, outside_bytes=around.outside_bytes, spills=around.spills
+        )  # which is with the allocator's figures
         return around if around != nothing else None
 
 
