@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 from desktop_app.core.units import GIB, MIB
 from desktop_app.forecast.trace_rows import TraceRow
@@ -71,9 +72,7 @@ def tiny_leak(steps: int = 10_000) -> Rows:
         yield step_row(step, 4 * GIB + 512 * step, 2 * GIB, capacity=12 * GIB)
 
 
-def host_row(
-    t_s: float, *, rss: float, total: int, children_rss: float = 0.0, children: int = 0
-) -> dict[str, int | float]:
+def host_row(t_s: float, *, rss: float, total: int, children_rss: float = 0.0, children: int = 0) -> dict[str, Any]:
     used = int(2 * GIB + rss + children_rss)
     return {
         "t_s": t_s,
@@ -94,7 +93,7 @@ def host_leak(*, begin: float, end: float, minutes: float, total: int, vram: boo
         figures = host_row(float(second), rss=rss, total=total)
         if vram:
             figures |= {"device_used_bytes": 30 * GIB, "other_used_bytes": 0, "capacity_bytes": 80 * GIB}
-        yield TraceRow(**figures)  # type: ignore[arg-type]
+        yield TraceRow(**figures)
         if vram and second % 2:
             yield step_row(second, 20 * GIB, 8 * GIB, capacity=80 * GIB, step_s=2.0, t_s=float(second))
 
@@ -206,7 +205,7 @@ def save_on_card(*, copy: float, capacity: int = 24 * GIB, told: bool = True) ->
 def save_to_full_ram() -> Rows:
     """OOM-39: 60 GB are to be written from 40 GB of free RAM."""
     for step in range(1, 31):
-        yield TraceRow(**host_row(float(step), rss=20 * GIB, total=62 * GIB), capacity_bytes=80 * GIB)  # type: ignore[arg-type]
+        yield TraceRow(**host_row(float(step), rss=20 * GIB, total=62 * GIB), capacity_bytes=80 * GIB)
         yield step_row(step, 20 * GIB, 9 * GIB, capacity=80 * GIB, t_s=float(step))
     yield TraceRow(
         t_s=32.0,
@@ -351,7 +350,7 @@ def workers(*, total: int, growing: bool, count: int = 4) -> Rows:
     for second in range(1800):
         children = count if growing else count * (1 + second // 200)
         rss = GIB * (1 + 11 * second / 1800) if growing else 0.4 * GIB * children
-        yield TraceRow(  # type: ignore[arg-type]
+        yield TraceRow(
             **host_row(float(second), rss=(5 if growing else 2) * GIB, total=total, children_rss=rss, children=children)
         )
 
@@ -361,16 +360,14 @@ def commit_charge(*, limit: int = 24 * GIB) -> Rows:
     for second in range(2400):
         committed = int(8 * GIB + 0.99 * (limit - 8 * GIB) * second / 2400)
         figures = host_row(float(second), rss=4 * GIB, total=32 * GIB)
-        yield TraceRow(**figures, commit_used_bytes=committed, commit_limit_bytes=limit)  # type: ignore[arg-type]
+        yield TraceRow(**figures, commit_used_bytes=committed, commit_limit_bytes=limit)
 
 
 def main_process_grows(total: int = 72 * GIB) -> Rows:
     """OOM-15: a meter keeps tensors in the main process; the four workers are flat."""
     for second in range(1500):
         rss = 6 * GIB + 58 * GIB * second / 1500
-        yield TraceRow(  # type: ignore[arg-type]
-            **host_row(float(second), rss=rss, total=total, children_rss=4 * GIB, children=4)
-        )
+        yield TraceRow(**host_row(float(second), rss=rss, total=total, children_rss=4 * GIB, children=4))
 
 
 def zombie(capacity: int = 12_207 * MIB) -> Rows:
