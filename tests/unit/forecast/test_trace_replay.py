@@ -12,6 +12,7 @@ import pytest
 from desktop_app.core.forecasts import Cause
 from desktop_app.core.steps import BatchShape, Phase, PhaseSample, StepSample, Surroundings
 from desktop_app.core.units import GIB, MIB
+from desktop_app.forecast.forecaster import Update
 from desktop_app.forecast.trace_replay import TraceReplay, replay
 from desktop_app.forecast.trace_rows import TraceRow
 from desktop_app.forecast.trace_samples import RowReader, Sample, Setting
@@ -273,3 +274,76 @@ def test_a_clock_that_starts_again_goes_on() -> None:
 def test_unknown_words_are_passed_over() -> None:
     rows = [replace(row, event="lr warm-up; my own note: 17") for row in leaking()]
     assert first_alert(rows) == first_alert([*leaking()])
+
+
+def test_the_first_forward_row_counts_when_the_next_one_shows_that_it_was_about_the_begin() -> None:
+    forward = TraceRow(step=1, phase="forward", live_after_bytes=2 * GIB, batch_samples=4)
+    backward = TraceRow(step=1, phase="backward", live_after_bytes=5 * GIB, live_peak_bytes=5 * GIB)
+    before = phases(forward, backward)
+    assert [(sample.phase, sample.memory is not None) for sample in before] == [
+        (Phase.FORWARD, False),  # the batch, at once
+        (Phase.FORWARD, True),
+        (Phase.BACKWARD, True),
+    ]
+    over = TraceRow(step=1, phase="backward", live_after_bytes=3 * GIB, live_peak_bytes=6 * GIB)
+    after = phases(replace(forward, live_after_bytes=5 * GIB), over)
+    assert all(sample.memory is None for sample in after if sample.phase is Phase.FORWARD)
+
+
+def test_one_row_for_a_whole_save_tells_what_it_took() -> None:
+    (step,) = leaking(count=1)
+    live = step.live_after_bytes or 0
+    took = TraceRow(step=1, phase="save", live_after_bytes=live, live_peak_bytes=live + 5 * GIB)
+    midst, end = phases(step, took)
+    assert (midst.done, midst.ended, end.ended) == (1, False, True)
+    assert midst.memory is not None
+    assert midst.memory.live_peak_bytes == live + 5 * GIB
+
+
+@pytest.mark.parametrize(
+    ("event", "extra", "expected"),
+    [
+        ("saved checkpoint", 0, [(0, True)]),
+        ("saving checkpoint begins", 0, [(0, False)]),
+        ("checkpoint", 4 * GIB, [(1, False), (0, True)]),  # the step's peak is above the one before: the save's own
+        ("validation", 0, [(0, False)]),
+        ("validation", 4 * GIB, [(1, False), (0, True)]),
+        ("validation done", 0, [(0, True)]),
+    ],
+)
+def test_a_phase_in_the_event_of_a_step(event: str, extra: int, expected: list[tuple[int, bool]]) -> None:
+    first, second = leaking(count=2)
+    told = replace(second, event=event, live_peak_bytes=(second.live_peak_bytes or 0) + extra)
+    assert [(sample.done, sample.ended) for sample in phases(first, told)] == expected
+
+
+def test_a_step_number_that_goes_back_is_a_resume() -> None:
+    rows = [*leaking(count=20)]
+    again = [replace(row, t_s=(row.t_s or 0) + 10) for row in rows[9:]]
+    found = phases(*rows, *again)
+    assert [(sample.phase, sample.step, sample.ended) for sample in found] == [(Phase.BUILD, 10, True)]
+    told = [replace(again[0], event="restart"), *again[1:]]
+    assert phases(*rows, *told) == []
+
+
+def test_rows_of_one_step_are_one_step() -> None:
+    (row,) = leaking(count=1)
+    assert len(steps(row, replace(row, t_s=0.2), replace(row, t_s=0.3))) == 1
+
+
+def test_surroundings_are_heard_once_a_second_and_at_once_when_they_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = TraceReplay(capacity_bytes=16 * GIB)
+    heard: list[float] = []
+    original = run.forecaster.update_surroundings
+
+    def listen(sample: Surroundings) -> Update:
+        heard.append(sample.t_s)
+        return original(sample)
+
+    monkeypatch.setattr(run.forecaster, "update_surroundings", listen)
+    for tenth in range(30):
+        others = GIB if tenth >= 15 else 0
+        run.take(TraceRow(t_s=tenth / 8, device_used_bytes=4 * GIB + others, other_used_bytes=others))
+    assert heard == [0.0, 1.0, 1.875, 2.875]
