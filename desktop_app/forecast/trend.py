@@ -244,13 +244,19 @@ class TroughTrend:
         return first if first is not None else self._step
 
 
+def _asks(window: Window, slope: float) -> bool:
+    """What is reserved has grown with the troughs. Whole segments come now and then: half a window may lack one."""
+    return float(window.reserved[-1] - window.reserved[0]) >= _ASKING_SHARE * slope * window.span_steps
+
+
 def _reserved_growth(window: Window, slope: float, *, step: int) -> tuple[float, float]:
     """Reserved bytes at ``step``, and their growth; 0, 0 unless the allocator asks for what the troughs grow by.
 
     It asks for more than that when what stays live keeps whole segments from being used again or given back.
     """
-    recent = window.last(max(window.points // 2, _ASKING_POINTS))
-    if float(recent.reserved[-1] - recent.reserved[0]) < _ASKING_SHARE * slope * recent.span_steps:
+    if not any(
+        _asks(window.last(points), slope) for points in (max(window.points // 2, _ASKING_POINTS), window.points)
+    ):
         return 0.0, 0.0
     growth = max(slope, theil_sen_slope(window.steps, window.reserved))
     return median(window.reserved - growth * (window.steps - step)), growth
