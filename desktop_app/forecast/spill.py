@@ -23,6 +23,7 @@ FULL_SHARE: Final = 0.97  # of the card: the driver keeps some for itself, so th
 _SLOWER: Final = 2.0  # times the usual step; memory behind PCIe costs a factor of 3 and more (OOM-69 to OOM-72)
 _SLOWER_UNMOVED: Final = 4.0  # when the card was as full before, and steps were fast
 _MOVED_SHARE: Final = 0.002  # of the card: more in use than when steps were fast
+_FIRST_STEPS: Final = 5
 _CALM_STEPS: Final = 64
 _LEAST_CALM: Final = 8
 _LIKELY_AFTER: Final = 3
@@ -38,7 +39,7 @@ class SpillCause(CauseModel):
 
     def __init__(self) -> None:
         self._calm: deque[tuple[float, float]] = deque(maxlen=_CALM_STEPS)  # (seconds, size of the batch)
-        self._calm_fill_bytes = 0.0  # most in use while steps were fast
+        self._fills: deque[float] = deque(maxlen=_CALM_STEPS)  # in use while steps were fast
         self._slow = 0  # steps in a row
         self._moved = False  # the card was less full before them
         self._over = 0  # steps in a row that held more than there is
@@ -61,7 +62,7 @@ class SpillCause(CauseModel):
             return
         if sample.step < self._last_step:  # the run has gone back: with other batches, perhaps
             self._calm.clear()
-            self._calm_fill_bytes = 0.0
+            self._fills.clear()
         self._last_step = sample.step
         capacity = float(view.environment.capacity_bytes)
         beside = view.environment.others_bytes + view.environment.outside(memory)
@@ -77,7 +78,7 @@ class SpillCause(CauseModel):
         self._slow = 0
         self._calm.append((sample.step_s, _size(sample)))
         if not refused and self._ratio < _SLOWER:
-            self._calm_fill_bytes = max(self._calm_fill_bytes, self._fill_bytes)
+            self._fills.append(self._fill_bytes)
 
     def outlook(self, view: View, *, known: bool) -> Outlook | None:
         """That it happens now; ``None`` while it does not."""
@@ -108,7 +109,9 @@ class SpillCause(CauseModel):
         return self._ratio >= (_SLOWER if self._has_moved(capacity) else _SLOWER_UNMOVED)
 
     def _has_moved(self, capacity: float) -> bool:
-        return self._fill_bytes > self._calm_fill_bytes + _MOVED_SHARE * capacity
+        """More is in use than while steps were fast, but for the few with which it began."""
+        known = sorted(self._fills)[-_FIRST_STEPS] if len(self._fills) >= _FIRST_STEPS else 0.0
+        return self._fill_bytes > known + _MOVED_SHARE * capacity
 
     def _severity(self, slow: int) -> AlertSeverity:
         """Slow steps on a card that was as full while they were fast must go on for longer."""

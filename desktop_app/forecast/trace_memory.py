@@ -22,6 +22,7 @@ from desktop_app.core.steps import MemoryStats
 from desktop_app.forecast.trace_rows import TraceRow
 
 UNKNOWN_OUTSIDE: Final = 0
+_FULL_SHARE: Final = 0.97
 
 
 class RowMemory:
@@ -90,6 +91,8 @@ class RowMemory:
         held, live, idle = self._held_on_card(row), row.live_after_bytes, row.idle_split_bytes
         if row.reserved_bytes is not None or held is None or live is None or idle is None:
             return None
+        if row.capacity_bytes and (row.device_used_bytes or 0) >= _FULL_SHARE * row.capacity_bytes:
+            return None  # a full card that spills shows less than there is
         return live + idle if live + idle <= held < (row.reserved_peak_bytes or 0) else None
 
     def _held_on_card(self, row: TraceRow) -> int | None:
