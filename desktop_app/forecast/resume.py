@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from desktop_app.core.forecasts import Cause
+import numpy as np
+
+from desktop_app.core.forecasts import AlertSeverity, Cause
 from desktop_app.core.steps import Category, MemoryStats, Phase, PhaseSample, StepSample
 from desktop_app.core.units import MIB
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.coming_call import (
+    LIKELY_P,
     Need,
     call_severity,
     device_peak,
@@ -19,7 +23,7 @@ from desktop_app.forecast.coming_call import (
     within,
 )
 from desktop_app.forecast.demand import recent_demand
-from desktop_app.forecast.outlook import Outlook, StepsToGo
+from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo, worst
 
 # What is live after a resume may be more than expected by this much: workspaces, buffers, rounding.
 _SLACK_SHARE: Final = 0.1
@@ -28,6 +32,12 @@ _COPY_SHARE: Final = 0.3  # of the state: so much too much is a part of the chec
 _DEMAND_SPREAD: Final = 0.03  # of a step's demand as measured before
 _BORNE_SHARE: Final = 0.98  # of the highest demand: a step with that much has been borne, the danger is over
 _STEP_PHASES: Final = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
+_LIVES: Final = 8
+_FEWEST_LIVES: Final = 4  # three like rises, before they are told as a habit
+_ALIKE: Final = 0.35  # as for stairs
+_MOST_AHEAD: Final = 4.0  # resumes: further ahead it is nobody's worry
+_GOES_ON: Final = 0.85  # P(a run is interrupted once more, and holds as much more)
+_NEXT_SPREAD: Final = 0.4  # of the steps to go: interruptions come when they come
 _STATE_SHARE: Final = 1.1
 _UNKNOWN_P: Final = 0.15  # a copy is held, and what a step takes is not known: a watch
 
@@ -59,7 +69,10 @@ class ResumeCause(CauseModel):
         self._trough_bytes: int | None = None  # of the run before the resume, within this forecast
         self._highest_bytes = 0.0
         self._loading: Outlook | None = None
+        self._lives: deque[tuple[int, int]] = deque(maxlen=_LIVES)  # step of each resume, trough after it
         self._built_bytes: int | None = None  # live before the first step of all: the model alone
+        self._resumed_step: int | None = None
+        self._resumed_after = 0  # steps
         self._state_bytes: int | None = None  # what the first step of all has made: the optimizer's state
 
     def take_phase(self, sample: PhaseSample, view: View) -> None:
@@ -73,6 +86,9 @@ class ResumeCause(CauseModel):
             self._loading = self._judge_loading(sample, sample.memory, view)
             return
         self._loading = None
+        if not self._lives and self._trough_bytes is not None:
+            self._lives.append((0, self._trough_bytes))
+        self._resumed_step, self._resumed_after = sample.step, view.evidence.steps_seen
         expected = self._expected(sample, view)
         if expected is not None:
             demand, highest = self._demand(view)
@@ -92,6 +108,9 @@ class ResumeCause(CauseModel):
             left = replace(left, live_bytes=float(memory.live_bytes), missing_bytes=0.0)
             over = demand >= _BORNE_SHARE * left.highest_bytes or not _is_left(left)
             self._left = None if over else replace(left, demand=Need(left.highest_bytes))
+        if self._resumed_step is not None and view.evidence.steps_seen > self._resumed_after + 1:
+            self._lives.append((self._resumed_step, memory.live_bytes))
+            self._resumed_step = None
         if self._left is None:
             self._trough_bytes = memory.live_bytes
             if self._state_bytes is None and self._built_bytes is not None:
@@ -104,8 +123,10 @@ class ResumeCause(CauseModel):
         left, memory = self._left, view.evidence.memory
         if self._loading is not None:
             return self._loading
-        if left is None or memory is None or not _is_left(left):
+        if memory is None:
             return None
+        if left is None or not _is_left(left):
+            return self._of_next(memory, view)
         if left.demand is None:
             held = left.excess_bytes >= _COPY_SHARE * left.expected_bytes
             return _outlook(_UNKNOWN_P, Need(left.live_bytes), left, memory, view) if held else None
@@ -116,7 +137,45 @@ class ResumeCause(CauseModel):
             later = need.plus(left.missing_bytes)
             with_state = short_probability(later, memory, view.environment, idle_bytes=idle)
             probability = 0.5 * (probability + with_state)
-        return _outlook(probability, need, left, memory, view)
+        found = _outlook(probability, need, left, memory, view), self._of_next(memory, view)
+        return worst(outlook for outlook in found if outlook is not None)
+
+    def _of_next(self, memory: MemoryStats, view: View) -> Outlook | None:
+        """Each resume has held more than the one before: what the next ones will hold, if they come as those did."""
+        demand = recent_demand(view.evidence)
+        if len(self._lives) < _FEWEST_LIVES or demand is None:
+            return None
+        steps, levels = (np.array(column, dtype=np.float64) for column in zip(*self._lives, strict=True))
+        rises, apart = np.diff(levels)[1 - _FEWEST_LIVES :], np.diff(steps)[1 - _FEWEST_LIVES :]
+        rise = float(np.median(rises))
+        alike = rise > _SLACK_BYTES and bool(np.all(np.abs(rises - rise) <= _ALIKE * rise))
+        if not alike or np.any(apart <= 0.0):
+            return None
+        room = view.environment.allocator_room(memory) - usual_idle_bytes(view.evidence)
+        free = max(room - levels[-1] - demand.typical_bytes, 0.0)
+        times = float(free // rise) + 1.0
+        if times > _MOST_AHEAD:
+            return None
+        left_steps = times * float(np.median(apart)) - (view.evidence.step - float(steps[-1]))
+        to_go = StepsToGo(max(left_steps, 1.0), _NEXT_SPREAD)
+        probability = _GOES_ON**times
+        horizon = view.environment.steps_left(view.evidence.step)
+        if horizon is not None:
+            probability *= to_go.probability_within(horizon)
+        if probability < LIKELY_P:
+            return None
+        left = _Left(int(steps[-1]), float(levels[-1]), 0.0, float(levels[-1]) - rise, None, 0.0)
+        need = Need(float(levels[-1]) + rise * times + demand.typical_bytes)
+        found = _outlook(probability, need, left, memory, view)
+        assert found is not None
+        return replace(
+            found,
+            severity=AlertSeverity.LIKELY,
+            p_within={k: probability * to_go.probability_within(k) for k in WITHIN_STEPS},
+            to_go=to_go,
+            urgent=False,
+            evidence={**found.evidence, "resumes_to_go": times, "rise_bytes": rise},
+        )
 
     def _judge_loading(self, sample: PhaseSample, memory: MemoryStats, view: View) -> Outlook | None:
         """The state itself, where the trainer knows its size."""

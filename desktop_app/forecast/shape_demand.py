@@ -23,18 +23,18 @@ _BINS_PER_OCTAVE: Final = 8.0
 _MAX_BINS: Final = 64
 _PER_BIN: Final = 3
 _FITS_EVERY: Final = 16  # steps that a fit may be old, unless a larger batch has been seen since
-_USUAL_SD: Final = 0.01  # of the demand: residuals as they usually are, worth so many points
+_USUAL_SD: Final = 0.005  # of the demand: residuals as they usually are, worth so many points
 _USUAL_WORTH: Final = 4.0
 _HUBER: Final = 1.5  # residuals beyond this many deviations count less
 _ROUNDS: Final = 3
 _LEAST_WEIGHT: Final = 0.05
 _VARIES: Final = 0.02  # relative width of a regressor from which it can explain anything
 _AS_GOOD: Final = 1.5  # times the smallest residual: such regressors are believed too
-_EXTRAPOLATION: Final = 0.08  # relative deviation of the growth beyond the largest batch seen (docs/decisions/019)
+_EXTRAPOLATION: Final = 0.04  # relative deviation of the growth beyond the largest batch seen (docs/decisions/019)
 _LEAST_SD: Final = 0.004  # of the demand: rounding to blocks and kernels chosen by shape
 # While all batches have had one shape: mean and deviation of the share of the demand that grows with the batch, and its
 # deviation where the part that does not, the gradients, is known.
-_ONE_SHAPE_SHARE: Final = (0.6, 0.2)
+_ONE_SHAPE_SHARE: Final = (0.78, 0.14)
 _GRADIENTS_KNOWN: Final = 0.1
 _ONE_SHAPE_SQUARE: Final = 0.5  # tokens: what a square of the length would add is believed to this share
 

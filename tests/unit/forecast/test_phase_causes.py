@@ -263,3 +263,35 @@ def test_state_that_does_not_even_fit_is_flagged_before_it_is_loaded() -> None:
     forecaster = Forecaster(capacity_bytes=CAPACITY)
     (alert,) = phase(forecaster, Phase.BUILD, 100, GIB, known_demand_bytes=8 * GIB).changes.raised
     assert alert.cause is Cause.RESUME
+
+
+def test_each_resume_that_holds_more_than_the_last_is_a_habit() -> None:
+    """OOM-33: 1 GiB more each time; the fourth does not fit beside a step."""
+    forecaster = Forecaster(capacity_bytes=CAPACITY)
+    raised: list[Alert] = []
+    for life in range(4):
+        live = LIVE + life * GIB
+        first = 1 + 30 * life
+        if life:
+            raised += phase(forecaster, Phase.BUILD, first - 1, live, ended=True).changes.raised
+        raised += train(forecaster, first, first + 29, live=live, demand=DEMAND)
+    first_alert = raised[0]
+    assert first_alert.cause is Cause.RESUME
+    assert first_alert.evidence["resumes_to_go"] == 2.0  # 8 − 5 − 2 GiB: one more has room
+    assert first_alert.step <= 95
+
+
+# What a call leaves
+
+
+@pytest.mark.parametrize(("kind", "cause"), [(Phase.SAVE, Cause.CHECKPOINT_SAVE), (Phase.VALIDATION, Cause.VALIDATION)])
+def test_what_a_call_keeps_is_set_against_the_next_step(kind: Phase, cause: Cause) -> None:
+    """OOM-37: the step after it needs 2 GiB; 4.5 of 8 GiB stay after it, on top of 2."""
+    forecaster = run()
+    phase(forecaster, kind, 20, LIVE)
+    (alert,) = phase(forecaster, kind, 20, LIVE + 9 * GIB // 2, done=1, ended=True).changes.raised
+    assert (alert.cause, alert.eta_steps) == (cause, 1.0)
+    assert alert.evidence["kept_bytes"] == 9 * GIB // 2
+    silent = run()
+    phase(silent, kind, 20, LIVE)
+    assert phase(silent, kind, 20, LIVE + 3 * GIB, done=1, ended=True).changes.raised == ()
