@@ -309,9 +309,15 @@ class SimulatedDevice:
         self._ledger.set_others(others_bytes)
 
     def release(self) -> None:
-        """After an out-of-memory error, outside its ``except``: collect, and give the cache back to the driver."""
+        """After an out-of-memory error, outside its ``except``: collect, and give the cache back to the driver.
+
+        cuBLAS's workspaces too: they stay for the life of the process where they were first needed, in the midst of a
+        full card, and keep whole segments from going back.
+        """
         gc.collect()
         self._leave_recording()
+        self._tracker.settle_frees()
+        self._tracker.clear_cublas()
         self._ledger.empty_cache()
 
     def close(self) -> None:

@@ -87,7 +87,7 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._one_device: Final = device_type == "cpu"
         self._rules: dict[Any, OpRule] = {}
         self._refs: dict[int, StorageRef] = {}
-        self._handles_made: set[bool] = set()  # cuBLAS handles by thread: the forward one, the backward one
+        self._handles_made: dict[bool, Any] = {}  # workspaces of cuBLAS, by thread: backward's or not
         self._pending: StorageRef | None = None
         self._waiting: deque[StorageRef] = deque()  # died on another thread, or while the ledger was at work
         self._busy = False
@@ -232,6 +232,11 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         while self._waiting:
             self._release(self._waiting.popleft())
 
+    def clear_cublas(self) -> None:
+        """``clearCublasWorkspaces``: the next matrix products bring new ones."""
+        while self._handles_made:
+            self.ledger.free(self._handles_made.popitem()[1])
+
     def close(self) -> None:
         """Forget everything: nothing is booked any more and no hook is left."""
         for hook in self._hooks:
@@ -355,8 +360,8 @@ class StorageTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The first matrix product of a thread brings a workspace that stays for the life of the process."""
         backward = self._phase is Phase.BACKWARD
         if backward not in self._handles_made:
-            self._at_work(self._lowering.cublas_bytes, category=Category.WORKSPACE, op=CUBLAS_OP)
-            self._handles_made.add(backward)
+            size_bytes = self._lowering.cublas_bytes
+            self._handles_made[backward] = self._at_work(size_bytes, category=Category.WORKSPACE, op=CUBLAS_OP)
 
     def _new_ref(
         self, storage: torch.UntypedStorage, size_bytes: int, category: Category, op: str, module: str | None = None

@@ -186,6 +186,7 @@ class CudaDevice:
         torch.cuda.reset_peak_memory_stats(self.torch_device)
 
     def release(self) -> None:
+        _clear_cublas_workspaces()
         torch.cuda.empty_cache()
 
     def empty_cache(self) -> None:
@@ -301,6 +302,17 @@ def open_device(name: str) -> CpuDevice | CudaDevice:
         return CpuDevice()
     _, _, index = name.partition(":")
     return CudaDevice(int(index or 0))
+
+
+def _clear_cublas_workspaces() -> None:
+    """They stay where they were first needed, in the midst of a full card, and keep whole segments from going back.
+
+    torch 2.13 has a private call only (pytorch/pytorch#184084); without any, they stay.
+    """
+    public = getattr(torch.cuda, "clear_cublas_workspaces", None)
+    clear = public or getattr(torch._C, "_cuda_clearCublasWorkspaces", None)  # noqa: SLF001
+    if clear is not None:
+        clear()
 
 
 def _bytes(tensor: Tensor) -> int:

@@ -43,6 +43,22 @@ def first_step_demand(optimizer: Optimizer) -> StepDemand | None:
     return StepDemand(sum(group.state_bytes for group in groups), max(group.temporary_bytes for group in groups))
 
 
+def looping_saves(optimizer: Optimizer) -> bool:
+    """Whether updating one tensor after the other needs less at its peak than all at once: not where one tensor is
+    most of the model. True for optimizers that are not known."""
+    together = first_step_demand(optimizer)
+    switched = [group for group in optimizer.param_groups if group.get("foreach")]
+    if together is None or not switched:
+        return bool(switched)
+    for group in switched:
+        group["foreach"] = False
+    looped = first_step_demand(optimizer)
+    for group in switched:
+        group["foreach"] = True
+    assert looped is not None
+    return looped.temporary_bytes < together.temporary_bytes
+
+
 def rehearse_step(optimizer: Optimizer) -> None:
     """Ask the device for what ``step`` will ask it for, in the same order, and let go of it.
 
@@ -57,9 +73,29 @@ def rehearse_step(optimizer: Optimizer) -> None:
     state: list[Tensor] = []
     for group in optimizer.param_groups:
         parameters = [p for p in cast("list[Tensor]", group["params"]) if p.grad is not None]
-        kept = 2 if "betas" in group else int(bool(group["momentum"]))
-        state += [torch.empty_like(p) for p in parameters if not optimizer.state.get(p) for _ in range(kept)]
+        state += _missing_state(optimizer, group, parameters)
         _rehearse_temporaries(group, parameters)
+
+
+def state_ballast(optimizer: Optimizer) -> list[Tensor]:
+    """Tensors like the state that the first update will make. Held until then, they show in the first step what later
+    ones need, and keep a place for it that lies not among the activations. Empty for optimizers that are not known."""
+    import torch
+
+    if not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD):
+        return []
+    return [
+        tensor
+        for group in optimizer.param_groups
+        for tensor in _missing_state(optimizer, group, [p for p in group["params"] if p.requires_grad])
+    ]
+
+
+def _missing_state(optimizer: Optimizer, group: Mapping[str, object], parameters: list[Tensor]) -> list[Tensor]:
+    import torch
+
+    kept = 2 if "betas" in group else int(bool(group["momentum"]))
+    return [torch.empty_like(p) for p in parameters if not optimizer.state.get(p) for _ in range(kept)]
 
 
 def _rehearse_temporaries(group: Mapping[str, object], parameters: list[Tensor]) -> None:

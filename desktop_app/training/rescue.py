@@ -8,11 +8,12 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import EventKind, Level
 from desktop_app.core.steps import OomReport, Phase
+from desktop_app.core.units import MIB
 from desktop_app.training.checkpoints import Progress
 from desktop_app.training.config import RunConfig
 from desktop_app.training.control import Shrink
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from desktop_app.training.step import StepEngine
 
 _log = logging.getLogger(__name__)
+
+_SAME: Final = 0.01  # of the live bytes: what a micro-batch leaves behind for the update, its outputs, is less
 
 
 class GaveUp(Exception):  # noqa: N818 - the end of a run, said in its report
@@ -72,6 +75,7 @@ class Rescue:
         held_out = data.validation
         self.validation = MicroBatches(whole=max(1, -(-held_out.samples // max(1, held_out.batches))))
         self.saves_by_host = False
+        self._vain: tuple[int, int] | None = None  # step and live bytes of the last update that did not fit
 
     def begin(self, engine: StepEngine, progress: Progress, *, resumed_from: Path | None) -> None:
         """The run is built: take up what an earlier part of it has learnt about the card."""
@@ -110,7 +114,7 @@ class Rescue:
         if not self.allowed:
             raise GaveUp(oom)
         self.free(engine)
-        part = self._cure(engine, oom.phase)
+        part = self._cure(engine, oom)
         if part is None:
             raise GaveUp(oom)
         progress.looped_updates = progress.looped_updates or part == "update"
@@ -167,14 +171,25 @@ class Rescue:
             accumulation_after=self.training.accumulation,
         )
 
-    def _cure(self, engine: StepEngine, phase: Phase) -> str | None:
-        """What is changed so that it may fit; ``None``: nothing is left to change."""
-        if phase is Phase.VALIDATION:
-            return "validation" if self.validation.shrink() else None
-        # An update needs the same for any batch: smaller temporaries first.
-        if phase is Phase.OPTIMIZER and engine.loop_updates():
-            return "update"
+    def _cure(self, engine: StepEngine, oom: OomReport) -> str | None:
+        """What is changed so that it may fit; ``None``: nothing is left to change, or it would change nothing."""
+        if oom.phase is Phase.VALIDATION:
+            # Where the training had to shrink, its size has fitted with gradients too.
+            fits = self.training.size if self.training.limit is not None else None
+            return "validation" if self.validation.shrink(fits) else None
+        if oom.phase is Phase.OPTIMIZER:
+            # An update needs the same for any batch: smaller temporaries first.
+            if engine.loop_updates():
+                return "update"
+            if self._is_vain(oom):
+                return None
         return "training" if self.training.shrink(self._largest_batch()) else None
+
+    def _is_vain(self, oom: OomReport) -> bool:
+        """The update of this step has failed before, with as much live: the smaller micro-batch has not helped."""
+        live = 0 if oom.memory is None else oom.memory.live_bytes
+        before, self._vain = self._vain, (oom.step, live)
+        return before is not None and before[0] == oom.step and live > MIB and abs(live - before[1]) <= _SAME * live
 
     def _put_back(self, engine: StepEngine, progress: Progress) -> bool:
         """After a torn update. False: there is no whole state to go back to."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from desktop_app.core.steps import Phase
-from desktop_app.training.optimizer_memory import rehearse_step
+from desktop_app.training.optimizer_memory import looping_saves, rehearse_step, state_ballast
 from desktop_app.training.recipes.data import Batch
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class StepEngine:
         self.update_made = False  # in this step; what goes wrong later is no reason to make it again
         self.micro_batch_samples = 0  # of the largest micro-batch of this step
         self._unfinished = False
+        self._ballast: list[Tensor] = []  # in place of the optimizer's state, during the first step
 
     @property
     def state_missing(self) -> bool:
@@ -80,6 +81,10 @@ class StepEngine:
         self._undo.capture()
         self.drop_outputs()
         self._unfinished = True
+        if self.rehearses_updates and self.state_missing:
+            self.phase = Phase.OPTIMIZER  # whose state has no room, if this has none
+            with self._device.step_scope():
+                self._ballast = state_ballast(self.optimizer)
 
     def micro_step(self, batch: Batch, *, divisor: float | None = None) -> None:
         """Forward and backward of one micro-batch; gradients add up. ``divisor`` of its mean loss, so that the parts of
@@ -102,6 +107,7 @@ class StepEngine:
 
     def enter_optimizer(self) -> None:
         """Gradients are complete; the update comes next."""
+        self._ballast.clear()
         self._enter(Phase.OPTIMIZER)
 
     def update(self, learning_rate: float) -> None:
@@ -163,17 +169,20 @@ class StepEngine:
         Parameters and optimizer state are untouched by an unfinished step, unless ``optimizer_intact`` is false.
         """
         self.drop_outputs()
+        self._ballast.clear()
         self.optimizer.zero_grad(set_to_none=True)
         if self._unfinished:
             self._undo.restore()
             self._unfinished = False
 
     def loop_updates(self) -> bool:
-        """Update one tensor after the other from now on: temporaries of one instead of all. False: it does already."""
-        groups = [group for group in self.optimizer.param_groups if group.get("foreach")]
-        for group in groups:
+        """Update one tensor after the other from now on: temporaries of one instead of all. False: it does already, or
+        that would need no less."""
+        if not looping_saves(self.optimizer):
+            return False
+        for group in self.optimizer.param_groups:
             group["foreach"] = False
-        return bool(groups)
+        return True
 
     def forget_step(self) -> None:
         """All state has been put back to the end of a whole step: there is nothing to undo any more."""

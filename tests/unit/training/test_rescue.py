@@ -19,15 +19,18 @@ from torch import nn
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.events import Event, EventKind, Level
 from desktop_app.core.steps import OomReport, Phase, PhaseSample, RunState, StepSample
+from desktop_app.memory.overheads import CardSpec
+from desktop_app.memory.simulated_device import SimulatedDevice
 from desktop_app.training.checkpoints import load_checkpoint
 from desktop_app.training.config import RunConfig
 from desktop_app.training.control import ControlToken, Shrink
-from desktop_app.training.devices import CpuDevice
+from desktop_app.training.devices import CpuDevice, SimulatedCudaDevice
 from desktop_app.training.loop import Trainer
 from desktop_app.training.micro_batches import MicroBatches, split_sizes
 from desktop_app.training.optimizer_memory import first_step_demand, rehearse_step
 from desktop_app.training.outcome import RunOutcome
-from desktop_app.training.recipes.data import Batch, DataInfo
+from desktop_app.training.recipes.data import Batch, BatchSource, DataInfo
+from desktop_app.training.recipes.recipe import RECIPES
 
 from .doubles import FillingDevice, NumberRecipe, RecordingSink
 
@@ -301,27 +304,41 @@ def test_clipping_that_runs_out_of_memory_is_repeated() -> None:
 
 
 class RoomForUpdates(FillingDevice):
-    """A card without room for the temporaries of updating all tensors at once."""
+    """A card without room for what an update allocates, until something was given back."""
 
-    def __init__(self, recipe: NumberRecipe, *, step: int) -> None:
+    def __init__(self, *, step: int) -> None:
         super().__init__(Phase.OPTIMIZER, step=step, error=full)
-        self._recipe = recipe
+        self._step = step
+
+    def phase(self, phase: Phase) -> None:
+        self._phase = phase
+        self._step -= phase is Phase.ZERO
 
     def is_full(self, op: str) -> bool:
-        return self._phase is Phase.OPTIMIZER and self._countdown <= 0 and "empty_like" in op and self.released == 0
+        return self._phase is Phase.OPTIMIZER and self._step <= 1 and "empty_like" in op and self.released == 0
 
 
 @pytest.mark.parametrize("step", [1, 4])
 def test_a_full_update_is_made_tensor_by_tensor_and_nothing_was_half_updated(step: int) -> None:
     """The rehearsal runs out of memory, not the update: no state to go back to is needed."""
-    recipe = PlainRecipe()
-    outcome, sink = train(recipe=recipe, device=RoomForUpdates(recipe, step=step))
+    outcome, sink = train(device=RoomForUpdates(step=step))
     assert outcome.state is RunState.FINISHED
     assert [sample.step for sample in sink.steps] == list(range(1, 13))
     assert sink.losses() == pytest.approx(train()[1].losses(), abs=1e-12)
     (rescue,) = outcome.status.rescues
     assert (rescue.phase, rescue.batch_size, rescue.rescued_batch_size) == (Phase.OPTIMIZER, 8, 8)
     assert events_of(sink, EventKind.RESCUE)[0].code == "rescue.update"
+
+
+def test_halving_ends_where_an_update_needs_as_much_as_before() -> None:
+    device = RoomForUpdates(step=2)
+    few = device.stats()
+    device.stats = lambda: replace(few, live_bytes=64 << 20)  # type: ignore[method-assign]
+    device.release = lambda: None  # type: ignore[method-assign] # whatever is given back
+    outcome, sink = train(device=device)
+    assert outcome.state is RunState.OUT_OF_MEMORY
+    assert [event.code for event in events_of(sink, EventKind.RESCUE)] == ["rescue.update", "rescue.training"]
+    assert outcome.status.step == 1
 
 
 @pytest.mark.parametrize(("every", "back_to"), [(0, 0), (1, 6)])
@@ -341,9 +358,6 @@ def test_after_a_torn_update_the_run_goes_back_to_a_whole_state(tmp_path: Path, 
 @pytest.mark.parametrize("foreach", [True, False])
 def test_a_rehearsal_asks_for_what_the_update_asks_for(kind: str, foreach: bool) -> None:
     """By the books of a simulated card: the update that follows asks the driver for nothing more."""
-    from desktop_app.memory.overheads import CardSpec
-    from desktop_app.memory.simulated_device import SimulatedDevice
-
     mib = 1 << 20
     card = CardSpec("Small", 2048 * mib, 2048 * mib, "turing", (7, 5), 14)
     model = nn.Sequential(nn.Linear(700, 900), nn.Linear(900, 1100), nn.Linear(1100, 10))
@@ -591,9 +605,7 @@ def _die_at(point: str, config: RunConfig) -> None:
         if point == "caught":
             _kill()
 
-    if point == "freed":
-        device.release = _kill  # type: ignore[method-assign]
-    elif point == "put back":
+    if point == "put back":
         rescue.Rescue.tell = lambda *_: _kill()  # type: ignore[method-assign]
     elif point == "writing":
         fsync = os.fsync
@@ -613,8 +625,6 @@ def _die_at(point: str, config: RunConfig) -> None:
                 _kill()
 
         saver.save_checkpoint = save_and_die  # type: ignore[attr-defined]
-    elif point == "repeated":
-        sink.on_each_step = lambda sample: _kill() if sample.step == 9 else None
     train(config, sink=sink, device=device, name_cause=name)  # type: ignore[arg-type]
 
 
@@ -627,11 +637,9 @@ def test_a_run_killed_in_the_midst_of_a_rescue_can_be_resumed(tmp_path: Path) ->
     try:
         for point, saved_step in {
             "caught": 6,
-            "freed": 6,
             "put back": 6,
             "writing": 6,
             "written": 8,
-            "repeated": 8,
         }.items():
             folder = tmp_path / point
             config = replace(CONFIG, output_dir=str(folder), checkpoint_every_epochs=1)
@@ -659,3 +667,67 @@ def test_steps_say_their_micro_batch() -> None:
 
     _, sink = train(device=FillingDevice(Phase.FORWARD, step=4, error=full))
     assert [known(sample) for sample in sink.steps] == [8] * 3 + [4] * 9
+
+
+# On a simulated card: the same errors where the card would raise them
+
+
+class Few:
+    """The first batches of a source."""
+
+    def __init__(self, source: BatchSource, batches: int) -> None:
+        self._source = source
+        self.batches = batches
+        self.samples = batches * source.batch(epoch=1, index=0).samples
+
+    def batch(self, *, epoch: int, index: int) -> Batch:
+        return self._source.batch(epoch=epoch, index=index)
+
+
+def train_on_card(config: RunConfig, *, free_mib: int | None) -> tuple[RunOutcome, RecordingSink]:
+    """Three steps and a validation of the built-in recipe on a card of which context and others leave ``free_mib``."""
+    mib, recipe, sink = 1 << 20, RECIPES[config.recipe], RecordingSink()
+    card = CardSpec("Small", 2048 * mib, 2048 * mib, "turing", (7, 5), 14)
+    data = recipe.prepare(config)
+    data = replace(data, train=Few(data.train, 3 * config.accumulation), validation=Few(data.validation, 1))
+    with SimulatedDevice(card) as memory:
+        if free_mib is not None:
+            memory.set_others(card.capacity_bytes - memory.outside_bytes - free_mib * mib)
+        device, token = SimulatedCudaDevice(memory), ControlToken()
+        return Trainer(
+            recipe, config, data, device=device, sink=sink, token=token, clock=SessionClock(), threads=1
+        ).run(), sink
+
+
+def losses_of(sink: RecordingSink) -> list[float]:
+    return [loss for loss in sink.losses() if loss is not None]
+
+
+CARD_RUN = RunConfig(batch_size=64, width=32, epochs=1, augment=False, on_oom="shrink", log_every_steps=1)
+
+
+@pytest.mark.parametrize(("free_mib", "batch"), [(30, 8)])
+def test_under_a_cap_a_run_settles_within_one_step_and_finishes(free_mib: int, batch: int) -> None:
+    outcome, sink = train_on_card(CARD_RUN, free_mib=free_mib)
+    assert outcome.state is RunState.FINISHED
+    assert (outcome.status.batch_size, outcome.status.accumulation) == (batch, 64 // batch)
+    assert {rescue.step for rescue in outcome.status.rescues if rescue.phase is not Phase.VALIDATION} == {1}
+    memory = [sample.memory for sample in sink.steps if sample.memory is not None]
+    assert len(memory) == 3
+    assert all(stats.reserved_peak_bytes <= free_mib << 20 for stats in memory)
+    configured, whole = train_on_card(
+        replace(CARD_RUN, batch_size=batch, accumulation=64 // batch, on_oom="end"), free_mib=None
+    )
+    assert configured.state is RunState.FINISHED
+    assert losses_of(sink) == pytest.approx(losses_of(whole), rel=1e-5)
+    # Nothing of the failed steps is kept: between steps it holds what a run holds that never failed.
+    assert [stats.live_bytes for stats in memory] == [s.memory.live_bytes for s in whole.steps if s.memory is not None]
+
+
+def test_the_first_update_is_made_tensor_by_tensor_where_only_that_fits() -> None:
+    config = replace(CARD_RUN, batch_size=16, model="wide-mlp", hidden=1024, depth=8)
+    outcome, sink = train_on_card(config, free_mib=170)  # 182 with the temporaries of all tensors, 162 without
+    assert outcome.state is RunState.FINISHED
+    assert [event.code for event in events_of(sink, EventKind.RESCUE)] == ["rescue.update"]
+    _, whole = train_on_card(config, free_mib=None)
+    assert losses_of(sink) == pytest.approx(losses_of(whole), rel=1e-6)
