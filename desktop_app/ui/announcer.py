@@ -48,15 +48,14 @@ class Announcer(QObject):
 
     def refresh(self) -> None:
         """Announce what is new. Cheap: a few cells."""
-        news = self._news()
-        if not self._window.isVisible() and not self._began:
-            return
         if not self._began:
+            if not self._window.isVisible():  # asking for a tray may take a moment: not before the first window
+                return
             self._began = True
             self.follow_settings()
         if self._tray is not None:
             self._tray.set_tip(self._window.banner.headline.sentence)
-        for announcement in news:
+        for announcement in self._news():
             self._announce(announcement)
 
     def follow_settings(self) -> None:
