@@ -72,8 +72,9 @@ class CardLoad:
     def invite(self, neighbour: Neighbour | None) -> None:
         """A neighbour for the training that comes; ``None``: it goes, and what it held with it."""
         with self._lock:
+            goes = self._neighbour is not None
             self._neighbour, self._neighbour_since_s = neighbour, None
-        if neighbour is None:
+        if goes:
             self.set_others(0)
 
     def move_neighbour(self, now_s: float, *, capacity_bytes: int) -> None:
