@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,12 +9,13 @@ import numpy as np
 
 from desktop_app.core.units import MIB
 from desktop_app.forecast.evidence import Evidence
-from desktop_app.forecast.robust import mean_square, median
+from desktop_app.forecast.robust import median
 
 # facts/allocator.md rule 5: requests of 1 to 10 MiB ask the driver for this much, so the last of it may lie idle.
 SEGMENT_BYTES: Final = 20 * MIB
 _HIGH_SHARE: Final = 0.95
-_VARIED: Final = 0.1  # of the median: a deviation of the demand from which steps are not of one shape
+_USUAL_SHARE: Final = 0.85  # a last partial batch in every tenth step, or a validation, leaves steps of one shape
+_VARIED: Final = 0.1  # of the median: between the shares above and below, from which steps are not of one shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ def recent_demand(evidence: Evidence) -> Demand | None:
         return None
     demands = np.maximum(evidence.column("live_peak_bytes") - evidence.column("live_after_bytes"), 0.0)
     typical = median(demands)
-    at = min(int(_HIGH_SHARE * demands.size), demands.size - 1)
-    deviation = math.sqrt(mean_square(demands - demands.sum() / demands.size))
-    return Demand(typical, float(np.partition(demands, at)[at]), varied=deviation > _VARIED * typical)
+    last = demands.size - 1
+    low, above, high = (
+        min(int(share * demands.size), last) for share in (1.0 - _USUAL_SHARE, _USUAL_SHARE, _HIGH_SHARE)
+    )
+    ordered = np.partition(demands, (low, above, high))
+    varied = ordered[above] - ordered[low] > _VARIED * typical
+    return Demand(typical, float(ordered[high]), varied=bool(varied))

@@ -8,6 +8,7 @@ from typing import Final
 
 from desktop_app.forecast.demand import SEGMENT_BYTES, Demand
 from desktop_app.forecast.outlook import StepsToGo
+from desktop_app.forecast.reserve_risers import Brim
 from desktop_app.forecast.trend import Trend
 
 # Share of the memory that is idle at a peak which still will be of use, and its deviation. While the allocator has to
@@ -20,6 +21,7 @@ _NOISE_WHILE_ASKING: Final = 0.5  # of the troughs' noise: reserved memory only 
 _IDLE_DOUBT: Final = 0.3  # relative deviation of the growth that is not of live bytes: it comes in whole segments
 _SELECTED: Final = 1.15  # a slope is looked at because it is large; from the interval's coverage on made-up leaks
 _MODEL_SPREAD: Final = 0.02  # of the steps to go, for what no fit can see
+_HIGHEST_NOISE: Final = 1.5  # deviations
 _RISER_TIMING: Final = 0.05  # of their distance: how much the next riser may be early or late even after regular ones
 _MAX_SPREAD: Final = 1.5
 
@@ -34,8 +36,10 @@ class Exhaustion:
     to_go: StepsToGo
 
 
-def exhaustion(trend: Trend, demand: Demand, room_bytes: float) -> Exhaustion:
-    """``room_bytes``: the most that the allocator can reserve."""
+def exhaustion(trend: Trend, demand: Demand, room_bytes: float, brim: Brim | None = None) -> Exhaustion:
+    """``room_bytes``: the most that the allocator can reserve. ``brim``: how much of it can be used, where known."""
+    if brim is not None:
+        return _to_brim(trend, room_bytes, brim)
     needed = trend.level_bytes + demand.typical_bytes
     idle = max(0.0, trend.reserved_bytes - trend.level_bytes - demand.high_bytes)
     share, doubt = _idle_of_use(trend, demand)
@@ -50,6 +54,17 @@ def exhaustion(trend: Trend, demand: Demand, room_bytes: float) -> Exhaustion:
     else:
         to_go = _line_to_go(trend, headroom, speed, level_sd_bytes=math.hypot(doubt * idle, noise))
     return Exhaustion(held, headroom, speed, to_go)
+
+
+def _to_brim(trend: Trend, room_bytes: float, brim: Brim) -> Exhaustion:
+    noise = _HIGHEST_NOISE * trend.noise_bytes  # the highest of noisy peaks gets there first
+    headroom = max(0.0, brim.live_bytes - brim.peak_bytes - noise)
+    doubt = math.hypot(brim.sd_bytes, trend.noise_bytes)
+    if trend.stairs is not None:
+        to_go = _stairs_to_go(trend, headroom, doubt_bytes=doubt)
+    else:
+        to_go = _line_to_go(trend, headroom, trend.slope, level_sd_bytes=doubt)
+    return Exhaustion(room_bytes - headroom, headroom, trend.slope, to_go)
 
 
 def _idle_of_use(trend: Trend, demand: Demand) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from desktop_app.forecast.evidence import Evidence
 from desktop_app.forecast.exhaustion import Exhaustion, exhaustion
 from desktop_app.forecast.line_search import Interest
 from desktop_app.forecast.outlook import WITHIN_STEPS, Z95, Outlook, StepsToGo
+from desktop_app.forecast.reserve_risers import Brim, ReserveRisers
 from desktop_app.forecast.trend import Shape, Trend, TroughTrend
 
 # A leak is to be flagged by the time 1 % of the card has grown or 40 steps, whichever is later. The bounds are lower by
@@ -86,13 +87,14 @@ class LeakCause(CauseModel):
 
     def __init__(self) -> None:
         self._trend = TroughTrend()
+        self._risers = ReserveRisers()
         self._last_step = 0
         self._looked: tuple[int, Trend, float] | None = None  # at which step, what was seen, steps to go
 
     def take_phase(self, sample: PhaseSample, view: View) -> None:
         """Take an event that growth may come with. What a build leaves is no growth: another process, or a resume."""
         if sample.phase is Phase.BUILD:
-            self._trend = TroughTrend()
+            self._trend, self._risers = TroughTrend(), ReserveRisers()
             return
         self._trend.take_phase(sample)
 
@@ -102,11 +104,12 @@ class LeakCause(CauseModel):
         if sample.memory is None or evidence.starting_up:
             return
         if sample.step < self._last_step:  # the run went back to an earlier state
-            self._trend = TroughTrend()
+            self._trend, self._risers = TroughTrend(), ReserveRisers()
         self._last_step = sample.step
         usual = evidence.usual_batch
         if usual is None or sample.batch_samples == usual:
             live, reserved = float(sample.memory.live_bytes), float(sample.memory.reserved_peak_bytes)
+            self._risers.add(float(sample.memory.live_peak_bytes), reserved)
             self._trend.add(sample.step, live, sample.batch_samples, reserved, epoch=sample.epoch)
 
     def outlook(self, view: View, *, known: bool) -> Outlook | None:
@@ -125,7 +128,8 @@ class LeakCause(CauseModel):
         if trend is None or demand is None:
             self._looked = None
             return None
-        verdict = _judge(trend, demand, float(room), evidence, environment)
+        brim = self._risers.brim(trend.level_bytes, demand, evidence, float(room))
+        verdict = _judge(trend, demand, float(room), brim, evidence, environment)
         if self._looked is None or self._looked[0] == self._last_step:
             self._looked = self._last_step, trend, verdict.to_go.median
         return _to_outlook(verdict, evidence, environment)
@@ -147,8 +151,10 @@ def _run_horizon(evidence: Evidence, environment: Environment) -> float:
     return HORIZON_S / pace if pace else _HORIZON_STEPS
 
 
-def _judge(trend: Trend, demand: Demand, room_bytes: float, evidence: Evidence, environment: Environment) -> _Verdict:
-    found = exhaustion(trend, demand, room_bytes)
+def _judge(
+    trend: Trend, demand: Demand, room_bytes: float, brim: Brim | None, evidence: Evidence, environment: Environment
+) -> _Verdict:
+    found = exhaustion(trend, demand, room_bytes, brim)
     horizon = _run_horizon(evidence, environment)
     epoch_left = environment.steps_to_epoch_end(evidence.step)
     in_first_ramp = environment.same_epoch(trend.first_step, evidence.step - _FALL_SLACK_STEPS)
