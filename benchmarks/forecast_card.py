@@ -44,7 +44,7 @@ class Footprint:
     live_peak_bytes: int
     reserved_peak_bytes: int
     before_optimizer_bytes: int  # reserved when the first optimizer step begins
-    first_call_bytes: int  # reserved by the end of it
+    optimizer_live_bytes: int  # live in that call, its demand included
 
 
 class RanOutError(Exception):
@@ -241,8 +241,8 @@ class Rig:
             returnable_bytes=allocator.returnable_bytes,
             outside_bytes=self.outside_bytes,
             spills=1 if self.setup.spills else None,
-            **self.shape_columns(size),  # type: ignore[arg-type]
-            **self.host,  # type: ignore[arg-type]
+            **self.shape_columns(size),
+            **self.host,
         )
         self.rows.append(replace(row, **_BASIC) if self.setup.basic else row)  # type: ignore[arg-type]
 
@@ -328,7 +328,6 @@ def footprint(shape: Shape, size: float) -> Footprint:
     rig.build()
     rig.train()
     before = next(row for row in rig.rows if row.phase == Phase.OPTIMIZER.value)
-    first_call = rig.allocator.reserved_peak_bytes
     rig.train()
     rig.train()
     return Footprint(
@@ -336,5 +335,5 @@ def footprint(shape: Shape, size: float) -> Footprint:
         rig.allocator.live_peak_bytes,
         rig.allocator.reserved_peak_bytes,
         before.reserved_bytes or 0,
-        first_call,
+        (before.live_after_bytes or 0) + shape.optimizer_demand_bytes,
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,8 +56,9 @@ def plans(*, half: str | None = None, share: float = 1.0) -> list[Plan]:
 def make(plan: Plan) -> LabelledRun:
     """Carry it out. The same plan gives the same run everywhere."""
     names = of_half(tuning=plan.tuning)
+    first = zlib.crc32(plan.scene.__name__.encode()) + plan.seed // 2  # scenes begin at different models
     for attempt in range(_ATTEMPTS):
-        name = names[(plan.seed // 2 + attempt) % len(names)]
+        name = names[(first + attempt) % len(names)]
         try:
             draw = Draw(named_shape(name), name, plan.seed, attempt, plan.scene.__name__)
             return plan.scene(draw, tuning=plan.tuning)

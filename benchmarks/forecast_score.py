@@ -57,8 +57,8 @@ def scored(wanted: Sequence[Plan], *, processes: int) -> list[Judged]:
 
 def lines(runs: Sequence[Judged]) -> Iterator[str]:
     """The report as text."""
-    heads = (("n", 5), ("recall", 8), ("early", 7), ("lead", 7), ("lead s", 8), ("ETA err", 9), ("known", 7))
-    heads += (("80 %", 6), ("cause", 7), ("at end", 7))
+    heads = [("n", 5), ("recall", 8), ("early", 7), ("lead", 7), ("lead s", 8), ("ETA err", 9), ("known", 7)]
+    heads += [("80 %", 6), ("cause", 7), ("at end", 7)]
     yield f"{'cause':22}" + "".join(f"{head:>{width}}" for head, width in heads)
     for one in figures.by_cause(runs):
         yield (
