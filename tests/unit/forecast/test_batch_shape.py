@@ -22,10 +22,10 @@ def lengths(count: int, low: int = 40, high: int = 300, seed: int = 1) -> np.nda
 
 
 @pytest.mark.parametrize("squared", [0.0, 48.0])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_one_long_batch_is_flagged_before_its_call(squared: float, seed: int) -> None:
     """The longest of all comes at step 200, three times as long as any before, and misses the room by 5 %."""
-    texts = lengths(400, seed=seed)
+    texts = lengths(201, seed=seed)
     texts[199] = 900
     capacity = 0.95 * (BASE + demand_of(900 * SAMPLES, squared=squared))
     told = run_lengths(texts, Forecaster(capacity_bytes=int(capacity)), capacity=capacity, squared=squared)
@@ -40,9 +40,9 @@ def test_one_long_batch_is_flagged_before_its_call(squared: float, seed: int) ->
 
 
 @pytest.mark.parametrize("squared", [0.0, 48.0])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_one_long_batch_that_fits_is_silent(squared: float, seed: int) -> None:
-    texts = lengths(300, seed=seed)
+    texts = lengths(210, seed=seed)
     texts[199] = 900
     capacity = 1.2 * (BASE + demand_of(900 * SAMPLES, squared=squared))
     told = run_lengths(texts, Forecaster(capacity_bytes=int(capacity)), capacity=capacity, squared=squared)
@@ -50,11 +50,11 @@ def test_one_long_batch_that_fits_is_silent(squared: float, seed: int) -> None:
     assert told.raised == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_variable_lengths_with_room_are_silent(seed: int) -> None:
-    texts = lengths(600, high=512, seed=seed)
+    texts = lengths(300, high=512, seed=seed)
     capacity = 1.15 * (BASE + demand_of(512 * SAMPLES))
-    told = run_lengths(texts, Forecaster(capacity_bytes=int(capacity)), capacity=capacity, steps_per_epoch=200)
+    told = run_lengths(texts, Forecaster(capacity_bytes=int(capacity)), capacity=capacity, steps_per_epoch=100)
     assert told.raised == []
 
 
@@ -142,7 +142,7 @@ def test_sorted_loader_with_room_is_silent_in_every_epoch(known: bool, seed: int
     assert told.raised == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_lengths_by_chance_that_nobody_foresees_raise_no_alarm_while_they_fit(seed: int) -> None:
     """Heavy tails, no look-ahead, no tokens told: a guess about unseen data is no alarm."""
     texts = np.random.default_rng(seed).pareto(2.5, 500) * 100 + 50
