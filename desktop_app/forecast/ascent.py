@@ -26,6 +26,7 @@ _MIN_FALL_STEPS: Final = 3  # low demands in a row: one is the last partial batc
 _SORTED: Final = 0.95  # rank correlation of demand and step
 _RISING_SHARE: Final = 0.6  # of neighbouring points do not fall; bucketed loaders shuffle within a bucket
 _LEAST_RISE: Final = 0.03  # of the demand
+_JUMP_SHARE: Final = 0.6  # of the rise in one step: another batch size or algorithm (OOM-59), not lengths in order
 _KNOWN_TOP: Final = 1.02  # an ascent ends about where the one before ended
 _MODEL_SPREAD: Final = 0.1  # of the steps to go
 _LIMIT_SHARE: Final = 0.5  # of the headroom: the most that the limit is taken to be off by
@@ -135,6 +136,8 @@ class AscentWatch:
         steps, demands = rows[:, 0], rows[:, 1]
         rise = float(demands[-4:].mean() - demands[:4].mean())
         if rise < _LEAST_RISE * float(demands[-1]) or not _is_sorted(demands):
+            return None
+        if float(np.diff(demands).max()) > _JUMP_SHARE * rise:
             return None
         slope, acceleration = _newest_slope(steps, demands)
         if slope <= 0.0:
