@@ -197,6 +197,17 @@ def test_a_scenario_is_run_with_its_mistake(bench: Bench) -> None:
     assert session.store.history("steps").since(0).column("step").tolist() == [1.0, 2.0, 3.0]
 
 
+def test_a_demonstration_is_started_by_its_name_or_said_not_to_be(bench: Bench) -> None:
+    session = bench.open()
+    session.start_demo("no-such-thing")
+    assert [notice.code for notice in session.notices.get()] == ["demo.unknown_scenario"]
+    assert session.run.get().state is RunState.IDLE
+    bench.trainer.allow(3)
+    session.start_demo("cats-dogs")
+    assert bench.until(RunState.FINISHED).scenario == "cats-dogs"
+    assert session.run_config.get() == find_scenario("cats-dogs").config
+
+
 def test_a_start_while_one_is_active_changes_nothing(bench: Bench) -> None:
     session = bench.open()
     session.start_scenario(RunConfig(name="first"), scenario=None)
