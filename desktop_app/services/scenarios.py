@@ -94,7 +94,7 @@ _ALL: Final = (
     Scenario(
         "fragmentation",
         _small(
-            "fragmentation", card=_SMALLEST_CARD, image_size=224, width=4, hidden=16, batch_size=8, max_steps_per_s=4.0
+            "fragmentation", card=_SMALLEST_CARD, image_size=256, width=4, hidden=16, batch_size=16, max_steps_per_s=4.0
         ),
         "small tensors kept between large ones: half of the memory is free and none of it fits",
         fault="scatters-small-blocks",

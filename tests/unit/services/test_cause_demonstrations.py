@@ -5,6 +5,7 @@ The whole programs are played by ``benchmarks/demonstrations.py``.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -50,10 +51,9 @@ def test_what_a_resume_keeps_is_what_is_too_much() -> None:
 
 
 def test_a_spill_is_slow_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from desktop_app.training import devices
 
     slept: list[float] = []
-    monkeypatch.setattr(devices.time, "sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     played = play("spill", others_bytes=220 * MIB, hidden=600, batch_size=4, most_steps=44)
     assert played.status.state is RunState.STOPPED
     assert len(slept) == 44 - 40  # the steps after the one that loads the teacher
