@@ -1,79 +1,70 @@
-/* A stand-in for NVIDIA's driver library, for tests: as many cards as asked for, every value and every failure settable
- * at run time by environment variables that are read at each call.
- *
- *   FAKE_NVML_VALUES  "count=2,util=97,gpu1:temperature=0"   a value, for all cards or for one
- *   FAKE_NVML_ERRORS  "nvmlDeviceGetFanSpeed=3,field186=3,gpu1:*=15"   a return code by function, field or card
- *
- * Struct versions are checked as the driver does. With -DOLD_DRIVER the newer symbols are not there at all.
+/* A stand-in for NVIDIA's driver library, for tests: up to 16 cards, every value, failure and latency settable while it runs
+ * (see script.h). Struct versions are checked as the driver does. With -DOLD_DRIVER the newer symbols are not there at all.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "script.h"
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef int *device; /* points at the card's number */
-
-enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, VERSION_MISMATCH = 25 };
-#define MAX_CARDS 16
-static int numbers[MAX_CARDS] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+typedef int *device; /* points at the number of a card or MIG instance, in the generation of handles it belongs to */
+#define GENERATIONS 8
+static int numbers[GENERATIONS][NUMBERS];
 #define MIB (1024ull * 1024ull)
 
-/* The text after "key=" (or "gpuN:key="), or NULL. */
-static const char *find(const char *variable, int gpu, const char *key) {
-    const char *text = getenv(variable);
-    char own[96];
-    const char *general = NULL;
-    snprintf(own, sizeof own, "gpu%d:%s=", gpu, key);
-    while (text && *text) {
-        size_t n = strlen(key);
-        if (strncmp(text, own, strlen(own)) == 0) return text + strlen(own);
-        if (strncmp(text, key, n) == 0 && text[n] == '=') general = text + n + 1;
-        text = strchr(text, ',');
-        if (text) text++;
-    }
-    return general;
+static device handle_of(int card) {
+    device d = &numbers[generation % GENERATIONS][card];
+    *d = card;
+    return d;
 }
 
-static u64 value(int gpu, const char *key, u64 usual) {
-    const char *text = find("FAKE_NVML_VALUES", gpu, key);
-    return text ? strtoull(text, NULL, 0) : usual;
+/* Handles of before a shutdown or reload no longer count. */
+static int stale(device d) { return d < numbers[generation % GENERATIONS] || d >= numbers[generation % GENERATIONS] + NUMBERS; }
+
+#define FAIL_SYSTEM(gpu) do { int code = enter(__func__, gpu, 0); if (code) return code; } while (0)
+#define FAIL(gpu) do { int code = enter(__func__, gpu, 0); if (code) return code; if (stale(d)) return INVALID_ARGUMENT; } while (0)
+int nvmlInitWithFlags(u32 flags) {
+    (void)flags;
+    int code = enter(__func__, SYSTEM, 1);
+    if (code) return code;
+    pthread_mutex_lock(&lock);
+    if (!initialised || reloads() != reloads_seen) generation++;
+    reloads_seen = reloads();
+    initialised++;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
 }
-
-static int error(int gpu, const char *function) {
-    const char *text = find("FAKE_NVML_ERRORS", gpu, function);
-    if (!text) text = find("FAKE_NVML_ERRORS", gpu, "*");
-    return text ? atoi(text) : SUCCESS;
+int nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
+int nvmlShutdown(void) {
+    int code = enter(__func__, SYSTEM, 0);
+    pthread_mutex_lock(&lock);
+    if (initialised) initialised--;
+    pthread_mutex_unlock(&lock);
+    return code;
 }
-
-#define FAIL(gpu) do { int code = error(gpu, __func__); if (code) return code; } while (0)
-
-int nvmlInitWithFlags(u32 flags) { (void)flags; FAIL(-1); return SUCCESS; }
-int nvmlShutdown(void) { FAIL(-1); return SUCCESS; }
 const char *nvmlErrorString(int code) { (void)code; return "fake error"; }
 
 int nvmlSystemGetDriverVersion(char *text, u32 size) {
-    FAIL(-1);
-    const char *version = find("FAKE_NVML_VALUES", -1, "driver");
-    snprintf(text, size, "%.9s", version ? version : "570.86.10");
+    FAIL_SYSTEM(SYSTEM);
+    copy_text(SYSTEM, "driver", "570.86.10", text, size);
     return SUCCESS;
 }
-int nvmlSystemGetCudaDriverVersion(int *version) { FAIL(-1); *version = 12080; return SUCCESS; }
-int nvmlDeviceGetCount_v2(u32 *count) { FAIL(-1); *count = (u32)value(-1, "count", 1); return SUCCESS; }
+int nvmlSystemGetCudaDriverVersion(int *version) { FAIL_SYSTEM(SYSTEM); *version = 12080; return SUCCESS; }
+int nvmlDeviceGetCount_v2(u32 *count) { FAIL_SYSTEM(SYSTEM); *count = (u32)value(-1, "count", 1); return SUCCESS; }
 int nvmlDeviceGetHandleByIndex_v2(u32 index, device *d) {
-    if (index >= MAX_CARDS) return INVALID_ARGUMENT;
-    FAIL((int)index);
-    *d = &numbers[index];
+    int card = index < MAX_CARDS ? (int)nth_value(SYSTEM, "order", (int)index, index) : MAX_CARDS;
+    if (card >= MAX_CARDS) return INVALID_ARGUMENT;
+    FAIL_SYSTEM(card);
+    *d = handle_of(card);
     return SUCCESS;
 }
 int nvmlDeviceGetUUID(device d, char *text, u32 size) {
     FAIL(*d);
-    snprintf(text, size, "GPU-0000000%d-1111-2222-3333-444444444444", *d);
+    char usual[64];
+    if (*d < MAX_CARDS) snprintf(usual, sizeof usual, "GPU-%08d-1111-2222-3333-444444444444", *d);
+    else snprintf(usual, sizeof usual, "MIG-%08d-1111-2222-3333-444444444444", *d - MAX_CARDS);
+    copy_text(*d, "uuid", usual, text, size);
     return SUCCESS;
 }
 int nvmlDeviceGetName(device d, char *text, u32 size) {
     FAIL(*d);
-    snprintf(text, size, "NVIDIA GeForce RTX 3060");
+    copy_text(*d, "name", "NVIDIA GeForce RTX 3060", text, size);
     return SUCCESS;
 }
 int nvmlDeviceGetVbiosVersion(device d, char *text, u32 size) { FAIL(*d); snprintf(text, size, "94.06.14"); return SUCCESS; }
@@ -100,14 +91,16 @@ int nvmlDeviceGetArchitecture(device d, u32 *architecture) { FAIL(*d); *architec
 int nvmlDeviceGetNumGpuCores(device d, u32 *cores) { FAIL(*d); *cores = (u32)value(*d, "cores", 3584); return SUCCESS; }
 int nvmlDeviceGetMigMode(device d, u32 *now, u32 *later) {
     FAIL(*d);
-    if (!find("FAKE_NVML_VALUES", *d, "mig")) return NOT_SUPPORTED;
-    *now = *later = (u32)value(*d, "mig", 0);
+    u64 mode;
+    if (!has_value(*d, "mig", &mode)) return NOT_SUPPORTED;
+    *now = *later = (u32)mode;
     return SUCCESS;
 }
 int nvmlDeviceGetDriverModel_v2(device d, u32 *now, u32 *later) {
     FAIL(*d);
-    if (!find("FAKE_NVML_VALUES", *d, "driver_model")) return NOT_SUPPORTED;
-    *now = *later = (u32)value(*d, "driver_model", 1);
+    u64 mode;
+    if (!has_value(*d, "driver_model", &mode)) return NOT_SUPPORTED;
+    *now = *later = (u32)mode;
     return SUCCESS;
 }
 
@@ -190,9 +183,7 @@ int nvmlDeviceGetTotalEccErrors(device d, u32 type, u32 counter, u64 *count) {
     (void)type;
     (void)counter;
     FAIL(*d);
-    if (!find("FAKE_NVML_VALUES", *d, "ecc")) return NOT_SUPPORTED;
-    *count = value(*d, "ecc", 0);
-    return SUCCESS;
+    return has_value(*d, "ecc", count) ? SUCCESS : NOT_SUPPORTED;
 }
 int nvmlDeviceGetCurrPcieLinkGeneration(device d, u32 *generation) { FAIL(*d); *generation = (u32)value(*d, "pcie_generation", 4); return SUCCESS; }
 int nvmlDeviceGetCurrPcieLinkWidth(device d, u32 *width) { FAIL(*d); *width = 16; return SUCCESS; }
@@ -210,7 +201,7 @@ typedef struct {
 static void fill(field *f, int gpu) {
     char key[24];
     snprintf(key, sizeof key, "field%u", f->id);
-    f->result = error(gpu, key);
+    f->result = error(gpu, key, NONE);
     if (f->result) return;
     f->timestamp = 1700000000000000ll;
     f->latency = 3;
@@ -235,19 +226,144 @@ int nvmlDeviceGetFieldValues(device d, int count, field *fields) {
     return SUCCESS;
 }
 
+/* Processes: one by FAKE_NVML_VALUES with a bogus one behind it, as some drivers give; any number by the script. */
 typedef struct { u32 pid; u64 memory; u32 gpu_instance, compute_instance; } process;
-static int processes(int gpu, const char *kind, u32 usual, u32 *count, process *list) {
+static int processes(int gpu, const char *kind, u32 *count, process *list) {
     char pid_key[32], memory_key[32];
     snprintf(pid_key, sizeof pid_key, "%s_pid", kind);
     snprintf(memory_key, sizeof memory_key, "%s_memory", kind);
-    u32 there = find("FAKE_NVML_VALUES", gpu, pid_key) ? 2 : usual;
-    if (*count < there) { *count = there; return there ? INSUFFICIENT_SIZE : SUCCESS; }
+    process found[64];
+    u32 there = 0;
+    if (find("FAKE_NVML_VALUES", gpu, pid_key)) {
+        found[there++] = (process){(u32)value(gpu, pid_key, 0), value(gpu, memory_key, 512 * MIB), ~0u, ~0u};
+        found[there++] = (process){0, 64 * MIB, ~0u, ~0u};
+    }
+    pthread_mutex_lock(&lock);
+    double t = now();
+    for (int i = 0; i < line_count && there < 64; i++) {
+        const line *l = &lines[i];
+        if (l->kind == PROCESS && strcmp(l->name, kind) == 0 && holds(l, gpu, t))
+            found[there++] = (process){(u32)l->values[0], l->values[1], l->count > 2 ? (u32)l->values[2] : ~0u, l->count > 3 ? (u32)l->values[3] : ~0u};
+    }
+    pthread_mutex_unlock(&lock);
+    int fits = *count >= there && (list || !there);
     *count = there;
-    if (there) list[0] = (process){(u32)value(gpu, pid_key, 0), value(gpu, memory_key, 512 * MIB), 0xFFFFFFFF, 0xFFFFFFFF};
-    if (there) list[1] = (process){0, 64 * MIB, 0xFFFFFFFF, 0xFFFFFFFF}; /* a bogus entry, as some drivers give */
+    if (!fits) return INSUFFICIENT_SIZE;
+    if (there) memcpy(list, found, there * sizeof *list);
     return SUCCESS;
 }
-int nvmlDeviceGetComputeRunningProcesses_v3(device d, u32 *count, process *list) { FAIL(*d); return processes(*d, "compute", 0, count, list); }
-int nvmlDeviceGetGraphicsRunningProcesses_v3(device d, u32 *count, process *list) { FAIL(*d); return processes(*d, "graphics", 0, count, list); }
-int nvmlDeviceGetComputeRunningProcesses_v2(device d, u32 *count, process *list) { FAIL(*d); return processes(*d, "compute", 0, count, list); }
-int nvmlDeviceGetGraphicsRunningProcesses_v2(device d, u32 *count, process *list) { FAIL(*d); return processes(*d, "graphics", 0, count, list); }
+#define PROCESS_CALL(name, kind) \
+    int name(device d, u32 *count, process *list) { FAIL(*d); return processes(*d, kind, count, list); }
+PROCESS_CALL(nvmlDeviceGetComputeRunningProcesses_v3, "compute")
+PROCESS_CALL(nvmlDeviceGetGraphicsRunningProcesses_v3, "graphics")
+PROCESS_CALL(nvmlDeviceGetMPSComputeRunningProcesses_v3, "mps")
+PROCESS_CALL(nvmlDeviceGetComputeRunningProcesses_v2, "compute")
+PROCESS_CALL(nvmlDeviceGetGraphicsRunningProcesses_v2, "graphics")
+
+/* Utilisation by process: the older call, and the newer one with a version. */
+typedef struct { u32 pid; u64 time; u32 sm, memory, encoder, decoder; } usage_v1;
+typedef struct { u64 time; u32 pid, sm, memory, encoder, decoder, jpeg, ofa; } usage_v2;
+typedef struct { u32 version, count; u64 since; usage_v2 *list; } usage_list;
+static u32 usages(int gpu, u64 since, usage_v2 *list) {
+    u32 there = 0;
+    pthread_mutex_lock(&lock);
+    double t = now();
+    for (int i = 0; i < line_count && there < 64; i++) {
+        const line *l = &lines[i];
+        if (l->kind != USAGE || !holds(l, gpu, t) || l->values[5] <= since) continue;
+        list[there++] = (usage_v2){l->values[5], (u32)l->values[0], (u32)l->values[1], (u32)l->values[2], (u32)l->values[3], (u32)l->values[4], 0, 0};
+    }
+    pthread_mutex_unlock(&lock);
+    return there;
+}
+int nvmlDeviceGetProcessUtilization(device d, usage_v1 *list, u32 *count, u64 since) {
+    FAIL(*d);
+    usage_v2 found[64];
+    u32 there = usages(*d, since, found), room = *count;
+    *count = there;
+    if (!there) return NOT_FOUND;
+    if (!list || room < there) return INSUFFICIENT_SIZE;
+    for (u32 i = 0; i < there; i++)
+        list[i] = (usage_v1){found[i].pid, found[i].time, found[i].sm, found[i].memory, found[i].encoder, found[i].decoder};
+    return SUCCESS;
+}
+#ifndef OLD_DRIVER
+int nvmlDeviceGetProcessesUtilizationInfo(device d, usage_list *asked) {
+    FAIL(*d);
+    if (asked->version != (sizeof(usage_list) | 1u << 24)) return VERSION_MISMATCH;
+    usage_v2 found[64];
+    u32 there = usages(*d, asked->since, found), room = asked->count;
+    asked->count = there;
+    if (!there) return NOT_FOUND;
+    if (!asked->list || room < there) return INSUFFICIENT_SIZE;
+    memcpy(asked->list, found, there * sizeof *found);
+    return SUCCESS;
+}
+#endif
+
+/* What is a number and nothing else: with the usual answer, or only when the test gives one. */
+#define NUMBER(function, type, key, usual) \
+    int function(device d, type *answer) { FAIL(*d); *answer = (type)value(*d, key, usual); return SUCCESS; }
+#define NUMBER_IF_GIVEN(function, type, key) \
+    int function(device d, type *answer) { FAIL(*d); u64 found; if (!has_value(*d, key, &found)) return NOT_SUPPORTED; *answer = (type)found; return SUCCESS; }
+NUMBER(nvmlDeviceGetPersistenceMode, u32, "persistence", 1)
+NUMBER(nvmlDeviceGetComputeMode, u32, "compute_mode", 0)
+NUMBER(nvmlDeviceGetDisplayMode, u32, "display", 0)
+NUMBER(nvmlDeviceGetDisplayActive, u32, "display", 0)
+NUMBER(nvmlDeviceGetMinorNumber, u32, "minor_number", (u64)*d)
+NUMBER(nvmlDeviceGetIndex, u32, "index", (u64)*d)
+NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, u32, "pcie_generation_max", 4)
+NUMBER(nvmlDeviceGetMaxPcieLinkWidth, u32, "pcie_width_max", 16)
+NUMBER(nvmlDeviceGetPowerManagementLimit, u32, "power_limit", 170000)
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, u32, "power_limit_default", 170000)
+NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, u64, "throttle_reasons", 0)
+NUMBER(nvmlDeviceGetCurrentClocksEventReasons, u64, "throttle_reasons", 0)
+NUMBER(nvmlDeviceGetNumFans, u32, "fans", 2)
+NUMBER(nvmlDeviceGetMemoryBusWidth, u32, "bus_width", 192)
+NUMBER_IF_GIVEN(nvmlDeviceGetGpuInstanceId, u32, "gpu_instance")
+NUMBER_IF_GIVEN(nvmlDeviceGetComputeInstanceId, u32, "compute_instance")
+int nvmlDeviceGetFanSpeed_v2(device d, u32 fan, u32 *percent) { (void)fan; FAIL(*d); *percent = (u32)value(*d, "fan", 55); return SUCCESS; }
+int nvmlDeviceGetEccMode(device d, u32 *current, u32 *pending) {
+    FAIL(*d);
+    u64 mode;
+    if (!has_value(*d, "ecc_mode", &mode)) return NOT_SUPPORTED;
+    *current = *pending = (u32)mode;
+    return SUCCESS;
+}
+int nvmlDeviceGetPcieThroughput(device d, u32 direction, u32 *kib_per_s) {
+    FAIL(*d);
+    pause_ms(20.0); /* as the driver: it measures for 20 ms */
+    *kib_per_s = (u32)value(*d, direction ? "pcie_rx_kib" : "pcie_tx_kib", 100);
+    return SUCCESS;
+}
+int nvmlDeviceGetSerial(device d, char *text, u32 size) { (void)text; (void)size; FAIL(*d); return NOT_SUPPORTED; }
+int nvmlSystemGetNVMLVersion(char *text, u32 size) { FAIL_SYSTEM(SYSTEM); snprintf(text, size, "12.570.86.10"); return SUCCESS; }
+
+static int find_card(const char *asked, u32 length, int (*ask)(device, char *, u32), device *d) {
+    u32 count = (u32)value(SYSTEM, "count", 1);
+    for (u32 i = 0; i < count && i < MAX_CARDS; i++) {
+        char own[96];
+        device card = handle_of((int)nth_value(SYSTEM, "order", (int)i, i));
+        if (ask(card, own, sizeof own) == SUCCESS && strncmp(own, asked, length) == 0) { *d = card; return SUCCESS; }
+    }
+    return NOT_FOUND;
+}
+static int bus_id_of(device d, char *text, u32 size) { snprintf(text, size, "00000000:%02X:00.0", *d + 1); return SUCCESS; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, device *d) { FAIL_SYSTEM(SYSTEM); return find_card(uuid, 40, nvmlDeviceGetUUID, d); }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *id, device *d) { FAIL_SYSTEM(SYSTEM); return find_card(id, 32, bus_id_of, d); }
+
+/* MIG instances: "0 value instances 2"; their own values under "0.0", "0.1". */
+int nvmlDeviceGetMaxMigDeviceCount(device d, u32 *count) { FAIL(*d); *count = (u32)value(*d, "instances", 0); return SUCCESS; }
+int nvmlDeviceGetMigDeviceHandleByIndex(device d, u32 index, device *instance) {
+    FAIL(*d);
+    if (index >= value(*d, "instances", 0) || index >= MAX_INSTANCES) return NOT_FOUND;
+    *instance = handle_of(MAX_CARDS + *d * MAX_INSTANCES + (int)index);
+    return SUCCESS;
+}
+int nvmlDeviceIsMigDeviceHandle(device d, u32 *is) { FAIL(*d); *is = *d >= MAX_CARDS; return SUCCESS; }
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device d, device *parent) {
+    FAIL(*d);
+    if (*d < MAX_CARDS) return INVALID_ARGUMENT;
+    *parent = handle_of((*d - MAX_CARDS) / MAX_INSTANCES);
+    return SUCCESS;
+}
