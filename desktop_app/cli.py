@@ -17,6 +17,7 @@ from desktop_app import __version__
 from desktop_app.core.errors import ExitCode, FloodmarkError
 from desktop_app.services.estimate_options import add_options
 from desktop_app.services.forecast_options import add_explain_options, add_export_options, add_forecast_options
+from desktop_app.services.import_options import add_import_options
 from desktop_app.services.snapshot_options import add_options as add_snapshot_options
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def _dispatch(options: argparse.Namespace) -> int:
             return app.explain_message(options)
         case "export":
             return app.export_session(options)
+        case "import":
+            return app.import_logs(options)
         case "doctor":
             return app.diagnose(as_json=options.json)
         case "demo" if options.list:
@@ -222,6 +225,9 @@ def _parser() -> argparse.ArgumentParser:
     export = commands.add_parser("export", parents=[shared], help="a recorded session as a file for other programs")
     add_export_options(export)
     export.set_defaults(lang=None, theme=None, card=None)
+    logs = commands.add_parser("import", parents=[shared], help="a session from the logs of other tools")
+    add_import_options(logs)
+    logs.set_defaults(lang=None, theme=None, card=None)
     doctor = commands.add_parser("doctor", parents=[shared], help="what is there, and a reason for everything missing")
     doctor.add_argument("--json", action="store_true", help="as JSON")
     doctor.set_defaults(lang=None, theme=None, card=None)

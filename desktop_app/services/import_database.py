@@ -1,0 +1,94 @@
+"""The tables of an imported session: telemetry as every session has it, and beside it what only a log has."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from desktop_app.core.telemetry import GPU_FIELDS
+from desktop_app.services.import_cards import ImportedCard
+from desktop_app.services.session_database import SessionDatabase
+from desktop_app.telemetry.logs.record import LogRecord
+
+_BATCH: Final = 2000
+_COLUMNS: Final = ", ".join(f'"{name}"' for name in ("gpu", "t_s", *GPU_FIELDS))
+_PLACES: Final = ", ".join("?" * (len(GPU_FIELDS) + 2))
+# A change of the reason or of the text is one row; it holds until the next. A NULL reason: there is a value again.
+_TABLES: Final = (
+    "CREATE TABLE import_reasons (gpu INTEGER, t_s REAL, field TEXT, reason TEXT)",
+    "CREATE TABLE import_raw (gpu INTEGER, t_s REAL, field TEXT, text TEXT)",
+    "CREATE TABLE import_processes (gpu INTEGER, t_s REAL, pid INTEGER, name TEXT, kind TEXT, memory_bytes REAL, "
+    "reason TEXT)",
+)
+# Rows without a time, in their order (t_s is the row's number of its card), while others have one.
+UNTIMED: Final = "telemetry_untimed"
+
+
+class ImportDatabase:
+    """Writes rows in batches into a new ``samples.db``. Raises ``sqlite3.Error``."""
+
+    def __init__(self, path: Path) -> None:
+        SessionDatabase.open(path).close()  # the tables of every session
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._waiting: dict[str, list[tuple[object, ...]]] = {}
+        self._connection.execute("BEGIN")
+        for statement in _TABLES:
+            self._connection.execute(statement)
+        self._connection.execute(f"CREATE TABLE {UNTIMED} ({_COLUMNS})")
+
+    def add_card(self, card: ImportedCard) -> None:
+        self._connection.execute("INSERT INTO gpus (gpu, uuid) VALUES (?, ?)", (card.number, card.key))
+
+    def add(self, card: ImportedCard, record: LogRecord, *, t_s: float, timed: bool) -> None:
+        """One record at ``t_s``; without a time it goes apart until it is known whether any has one."""
+        if record.readings:
+            values = (record.readings.get(name) for name in GPU_FIELDS)
+            row = (card.number, t_s, *(None if reading is None else reading.value for reading in values))
+            self._put("telemetry" if timed else UNTIMED, row)
+        at = t_s if timed else None
+        for name, reading in record.readings.items():
+            reason = None if reading.reason is None else reading.reason.value
+            if card.last_reasons.get(name) != reason:
+                card.last_reasons[name] = reason
+                self._put("import_reasons", (card.number, at, name, reason))
+        for name, text in record.raw.items():
+            if card.last_raw.get(name) != text:
+                card.last_raw[name] = text
+                self._put("import_raw", (card.number, at, name, text))
+        for process in record.processes:
+            memory = process.memory_bytes
+            reason = None if memory.reason is None else memory.reason.value
+            self._put(
+                "import_processes", (card.number, at, process.pid, process.name, process.kind, memory.value, reason)
+            )
+
+    def finish(self, *, earliest_s: float, any_timed: bool) -> None:
+        """Times from the earliest row on; rows without times on the axis where none has one."""
+        for table in tuple(self._waiting):
+            self._flush(table)
+        if any_timed and earliest_s:
+            for table in ("telemetry", "import_reasons", "import_raw", "import_processes"):
+                self._connection.execute(f"UPDATE {table} SET t_s = t_s - ?", (earliest_s,))  # noqa: S608 - our own
+        if not any_timed:
+            self._connection.execute(f"INSERT INTO telemetry ({_COLUMNS}) SELECT {_COLUMNS} FROM {UNTIMED}")  # noqa: S608
+            self._connection.execute(f"DROP TABLE {UNTIMED}")
+        self._connection.execute("COMMIT")
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _put(self, table: str, row: tuple[object, ...]) -> None:
+        rows = self._waiting.setdefault(table, [])
+        rows.append(row)
+        if len(rows) >= _BATCH:
+            self._flush(table)
+
+    def _flush(self, table: str) -> None:
+        rows = self._waiting.pop(table, [])
+        if not rows:
+            return
+        columns = f" ({_COLUMNS})" if table in ("telemetry", UNTIMED) else ""
+        places = _PLACES if columns else ", ".join("?" * len(rows[0]))
+        self._connection.executemany(f"INSERT INTO {table}{columns} VALUES ({places})", rows)  # noqa: S608 - our own

@@ -1,0 +1,113 @@
+"""What a log of other tools says: records, one per card and moment, and what was not understood. Data only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from desktop_app.core.telemetry import Reading, Reason
+
+# Of each kind of trouble so many lines are kept; all are counted.
+_LINES_KEPT: Final = 20
+_SHOWN_CHARACTERS: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A time as the log has it. ``zoned``: seconds since 1970 UTC; else the same arithmetic on a local clock, of which
+    the log does not say where on earth it hung."""
+
+    seconds: float
+    zoned: bool = False
+    time_of_day: bool = False  # seconds since midnight of a day that the log does not say
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCard:
+    """Who a row is about, as far as the log says. ``bus_id`` as NVML writes it (``00000000:01:00.0``)."""
+
+    uuid: str | None = None
+    bus_id: str | None = None
+    name: str | None = None
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedProcess:
+    """A process on a card. ``memory_bytes`` has its reason where it is missing; ``raw``: what else the log says."""
+
+    pid: int
+    name: str | None
+    kind: str | None  # "compute", "graphics" or "both"
+    memory_bytes: Reading
+    raw: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedInstance:
+    """One MIG instance of a card."""
+
+    index: int | None
+    total_bytes: Reading
+    used_bytes: Reading
+    uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """What one line, table or document says about one card at one moment.
+
+    ``readings``: fields of ``GPU_FIELDS`` in their units; a field that the log does not have is not there.
+    ``facts``: numbers that do not change (``total_bytes`` …), ``texts``: words that do not (``driver_version`` …).
+    ``raw``: everything else, as it is written.
+    """
+
+    line: int
+    stamp: Stamp | None
+    card: LoggedCard
+    readings: Mapping[str, Reading]
+    facts: Mapping[str, Reading] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    raw: Mapping[str, str] = field(default_factory=dict)
+    processes: tuple[LoggedProcess, ...] = ()
+    instances: tuple[LoggedInstance, ...] = ()
+    lists_processes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A line that was not understood, or only in part. ``line`` counts from 1."""
+
+    line: int
+    why: str
+    text: str = ""
+
+
+class Notes:
+    """Collects what a parser could not make sense of, and what the reader should know. Bounded."""
+
+    def __init__(self) -> None:
+        self._kept: list[LeftOut] = []
+        self.counts: Counter[str] = Counter()
+        self.remarks: dict[str, int] = {}  # text → first line
+        self.failure: Reason | None = None
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return tuple(self._kept)
+
+    def leave_out(self, line: int, why: str, text: str = "") -> None:
+        self.counts[why] += 1
+        if self.counts[why] <= _LINES_KEPT:
+            self._kept.append(LeftOut(line, why, shown(text)))
+
+    def remark(self, line: int, text: str) -> None:
+        self.remarks.setdefault(text, line)
+
+
+def shown(text: str) -> str:
+    """A piece of a log fit for one line of a terminal."""
+    text = " ".join("".join(character if character.isprintable() else " " for character in text[:400]).split())
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
