@@ -2,7 +2,7 @@
 
     python benchmarks/forecast_corpus.py [--quick] [--half tuning|untouched] [--out DIR]
 
-At least 60 runs of every cause and 600 healthy ones of 16 kinds, from traces of 16 models (``forecast_shapes.py``).
+At least 60 runs of every cause and 700 healthy ones of 16 kinds, from traces of 16 models (``forecast_shapes.py``).
 ``--out`` writes each run as CSV, as ``floodmark forecast`` reads it, and ``labels.csv`` with what is true of them.
 Without it, counts are printed.
 

@@ -86,8 +86,8 @@ def _room(draw: Draw, fill: float) -> float:
 
 def long_flat(draw: Draw, *, tuning: bool) -> LabelledRun:
     """Nothing happens, for hours. A full card is no trouble."""
-    draw.step_s = draw.log_uniform(4.0, 40.0)
-    return _run(draw, "long_flat", tuning=tuning, fill=float(draw.rng.uniform(0.5, 0.985)), steps=3000)
+    draw.step_s = draw.log_uniform(5.0, 40.0)
+    return _run(draw, "long_flat", tuning=tuning, fill=float(draw.rng.uniform(0.5, 0.985)), steps=3500)
 
 
 def sawtooth(draw: Draw, *, tuning: bool) -> LabelledRun:
@@ -318,7 +318,7 @@ def steady_pins(draw: Draw, *, tuning: bool) -> LabelledRun:
 
 
 HEALTHY: Final[tuple[tuple[Scene, int], ...]] = (
-    (long_flat, 60),
+    (long_flat, 120),
     (sawtooth, 50),
     (warm_up, 40),
     (cache_stops, 50),
