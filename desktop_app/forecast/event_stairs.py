@@ -109,6 +109,8 @@ class EventStairWatch:
     def stairs(self, step: int) -> Stairs | None:
         """The stairs as seen at ``step``, those with the most risers first; ``None`` when no event brings any."""
         best: Stairs | None = None
+        if not self._stairs:
+            return None
         for kind in Happening:
             stairs = self._stairs.get(kind)
             if stairs is not None and (best is None or stairs.risers > best.risers):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from desktop_app.core.steps import MemoryStats, StepSample
-from desktop_app.forecast.robust import Floats, median
+from desktop_app.forecast.robust import Floats, RollingOrder, median
 
 RECENT_STEPS: Final = 128  # newest steps kept one by one: three times the 40 steps within which a leak must be flagged
 START_UP_STEPS: Final = 3  # optimizer state, workspaces and algorithm search: no step like the ones that follow
@@ -22,6 +23,8 @@ COLUMNS: Final = (
     "idle_split_bytes",
     "alloc_retries",
 )
+_PLACES: Final = {name: place for place, name in enumerate(COLUMNS)}
+_KEPT_ROWS: Final = 4 * RECENT_STEPS  # before the newest ones move to the front again
 _USUAL_SHARE: Final = 0.6  # a batch size is "the usual one" when most steps have it, last partial batches apart
 _MAX_SHAPES: Final = 64
 _PACE_EVERY: Final = 4  # steps between looks at the pace
@@ -32,11 +35,14 @@ class Evidence:
     """The newest steps as columns, oldest first. One writer; the forecaster's lock guards it."""
 
     def __init__(self) -> None:
-        # Mirrored: row i is written at i and i + RECENT_STEPS, so that the newest n rows are always one slice.
-        self._rows: Floats = np.full((len(COLUMNS), 2 * RECENT_STEPS), np.nan)
+        # Written one after the other; when the end is reached the newest move to the front, so they are always a slice.
+        self._rows: Floats = np.full((len(COLUMNS), _KEPT_ROWS), np.nan)
+        self._end = 0
         self._count = 0
+        self._demands = RollingOrder(RECENT_STEPS)
         self._shapes: Counter[int] = Counter()
-        self._usual: tuple[int, int | None] = (0, None)  # at which count of rows, and the size
+        self._shaped = 0  # steps in all of them
+        self._commonest = 0  # of the shapes
         self._pace_s: float | None = None
         self._pace_of_row = 0
         self.steps_seen = 0  # since the run or its resumption, with or without memory figures
@@ -68,21 +74,29 @@ class Evidence:
     @property
     def rows(self) -> int:
         """Rows to be had: at most ``RECENT_STEPS``."""
-        return min(self._count, RECENT_STEPS)
+        count = self._count
+        return count if count < RECENT_STEPS else RECENT_STEPS
+
+    @property
+    def count(self) -> int:
+        """Rows that have been taken so far: what was found at one count is true until the next."""
+        return self._count
+
+    @property
+    def demands(self) -> Sequence[float]:
+        """Peak less trough of the newest rows, in bytes and ascending; valid until the next ``add``."""
+        return self._demands.ordered
 
     def column(self, name: str) -> Floats:
         """The newest rows of one column, oldest first: a view, valid until the next ``add``."""
-        end = (self._count - 1) % RECENT_STEPS + RECENT_STEPS + 1 if self._count else RECENT_STEPS
-        view: Floats = self._rows[COLUMNS.index(name), end - self.rows : end]
+        view: Floats = self._rows[_PLACES[name], self._end - self.rows : self._end]
         return view
 
     @property
     def usual_batch(self) -> int | None:
         """The batch size of most steps, or ``None`` when no size is that common."""
-        if self._usual[0] != self._count:
-            size, count = self._shapes.most_common(1)[0]
-            self._usual = self._count, size if count >= _USUAL_SHARE * self._shapes.total() else None
-        return self._usual[1]
+        usual = self._shaped and self._shapes[self._commonest] >= _USUAL_SHARE * self._shaped
+        return self._commonest if usual else None
 
     def seconds_per_step(self) -> float | None:
         """Wall time per step, short interruptions (validation, saving) included, pauses left out."""
@@ -110,10 +124,20 @@ class Evidence:
             memory.idle_split_bytes,
             memory.alloc_retries,
         )
-        at = self._count % RECENT_STEPS
-        self._rows[:, at] = row
-        self._rows[:, at + RECENT_STEPS] = row
+        if self._end == _KEPT_ROWS:
+            self._end = RECENT_STEPS - 1
+            self._rows[:, : self._end] = self._rows[:, -self._end :]
+        self._rows[:, self._end] = row
+        self._end += 1
         self._count += 1
-        self._shapes[sample.batch_samples] += 1
+        self._demands.add(float(max(memory.live_peak_bytes - memory.live_bytes, 0)))
+        self._note_shape(sample.batch_samples)
+
+    def _note_shape(self, size: int) -> None:
+        self._shapes[size] += 1
+        self._shaped += 1
+        if self._shapes[size] > self._shapes[self._commonest]:
+            self._commonest = size
         if len(self._shapes) > _MAX_SHAPES:
             self._shapes = Counter(dict(self._shapes.most_common(_MAX_SHAPES // 2)))
+            self._shaped = self._shapes.total()

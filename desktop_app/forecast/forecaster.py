@@ -79,7 +79,7 @@ class Forecaster:
         self._evidence = Evidence()
         self._models: tuple[CauseModel, ...] = tuple(make() for make in causes)
         self._policy = Policy()
-        self._forecast = self._assess(0.0, 0).forecast
+        self._forecast = self._assess(self._view(), 0.0, 0).forecast
 
     def set_environment(
         self,
@@ -129,8 +129,7 @@ class Forecaster:
     def update_step(self, sample: StepSample) -> Update:
         """As ``observe_step``, with the alerts that it raised or cleared."""
         with self._lock:
-            self._take(sample)
-            return self._assess(sample.t_s, sample.step)
+            return self._assess(self._take(sample), sample.t_s, sample.step)
 
     def update_phase(self, sample: PhaseSample) -> Update:
         """As ``observe_phase``, with the alerts that it raised or cleared."""
@@ -141,7 +140,7 @@ class Forecaster:
             view = self._view()
             for model in self._models:
                 model.take_phase(sample, view)
-            return self._assess(sample.t_s, sample.step)
+            return self._assess(view, sample.t_s, sample.step)
 
     def observe_surroundings(self, sample: Surroundings) -> Forecast:
         """Take what telemetry says; the forecast after it."""
@@ -158,7 +157,8 @@ class Forecaster:
             view = self._view()
             for model in self._models:
                 model.take_surroundings(sample, view)
-            return self._assess(max(sample.t_s, self._evidence.t_s), self._evidence.step, of_surroundings=True)
+            t_s = max(sample.t_s, self._evidence.t_s)
+            return self._assess(view, t_s, self._evidence.step, of_surroundings=True)
 
     def forecast(self) -> Forecast:
         """The newest forecast; before the first sample, what the estimate says."""
@@ -170,19 +170,19 @@ class Forecaster:
         with self._lock:
             return self._policy.open_alerts
 
-    def _take(self, sample: StepSample) -> None:
+    def _take(self, sample: StepSample) -> View:
         self._evidence.add(sample)
         self._fit.take_step(sample, self._prior)
         view = self._view()
         for model in self._models:
             model.take_step(sample, view)
+        return view
 
     def _view(self) -> View:
         corrected = self._fit.corrected(self._prior, self._environment, self._evidence.memory)
         return View(self._evidence, self._environment, self._prior, corrected)
 
-    def _assess(self, t_s: float, step: int, *, of_surroundings: bool = False) -> Update:
-        view = self._view()
+    def _assess(self, view: View, t_s: float, step: int, *, of_surroundings: bool = False) -> Update:
         found = [model.outlook(view, known=self._policy.is_open(model.cause)) for model in self._models]
         pace_s = self._evidence.seconds_per_step()
         settled = attribute(

@@ -20,7 +20,7 @@ from desktop_app.core.steps import StepSample
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.line_search import Interest
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo
-from desktop_app.forecast.robust import median
+from desktop_app.forecast.robust import RollingOrder
 from desktop_app.forecast.sampled_growth import seconds_left
 from desktop_app.forecast.trend import Trend, TroughTrend
 
@@ -80,7 +80,7 @@ class FragmentationCause(CauseModel):
     def _start_over(self) -> None:
         self._trend = TroughTrend()
         self._looked: tuple[int, Trend | None] | None = None  # (step, what was found)
-        self._newest: deque[float] = deque(maxlen=_SMOOTH_STEPS)
+        self._newest = RollingOrder(_SMOOTH_STEPS)
         self._lowest: tuple[float, int] | None = None  # (idle splits, step)
         self._live_peak = 0.0
         self._reserved = 0.0
@@ -96,9 +96,9 @@ class FragmentationCause(CauseModel):
         if sample.step < self._last_step:  # the run went back: perhaps with an empty allocator
             self._start_over()
         self._last_step = sample.step
-        self._newest.append(float(memory.idle_split_bytes))
+        self._newest.add(float(memory.idle_split_bytes))
         if len(self._newest) >= _LEAST_STEPS:
-            idle = median(np.array(self._newest))
+            idle = self._newest.median()
             if self._lowest is None or idle <= self._lowest[0]:
                 self._lowest = idle, sample.step
         self._live_peak = max(self._live_peak, float(memory.live_peak_bytes))
@@ -147,7 +147,7 @@ class FragmentationCause(CauseModel):
         room = float(view.environment.allocator_room(memory))
         if room <= 0:
             return None
-        idle = median(np.array(self._newest))
+        idle = self._newest.median()
         return _State(
             room=room,
             slack=max(room - self._live_peak, _LEAST_SLACK * room),

@@ -77,7 +77,7 @@ class LineSearch:
         slowing_span = 0.0
         for index in reversed(range(len(self.series.levels))):
             level = self.series.levels[index]
-            if not level.searchable:
+            if not level.searchable or level.flat:
                 continue
             look = self._look(level, index)
             for at, points in enumerate(look.sizes):
@@ -100,7 +100,7 @@ class LineSearch:
         """First look at a level, kept until the level has a new point."""
         look = self._looks.get(index)
         if look is None or look.count != level.count:
-            window = _at_equal_shape(level.window())
+            window = level.window() if level.of_one_batch else _at_equal_shape(level.window())
             sizes = level.window_sizes
             slopes, significances = suffix_slopes(window.steps, window.troughs, sizes)
             look = self._looks[index] = _Look(level.count, window, sizes, slopes, significances)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from desktop_app.core.units import MIB
+from desktop_app.forecast.robust import RollingOrder
 
 _KEPT: Final = 64
 _MIN_STEPS: Final = 8  # a rise shorter than this is noise to every fit anyway
@@ -29,7 +30,7 @@ class OrdinaryChange:
     """The usual change of a trough from step to step: the median of the newest 16."""
 
     def __init__(self) -> None:
-        self._sizes: deque[float] = deque(maxlen=16)
+        self._sizes = RollingOrder(16)
         self._previous: float | None = None
 
     def add(self, trough: float) -> Change:
@@ -37,15 +38,15 @@ class OrdinaryChange:
         size = 0.0 if self._previous is None else trough - self._previous
         self._previous = trough
         change = Change(size, self.stands_out(size))
-        self._sizes.append(abs(size))
+        self._sizes.add(abs(size))
         return change
 
     def stands_out(self, size: float) -> bool:
         """A change of ``size`` bytes would be outstanding now."""
-        if len(self._sizes) < _MIN_STEPS:
+        sizes = self._sizes.ordered
+        if abs(size) < _DROP_MIN_BYTES or len(sizes) < _MIN_STEPS:
             return False
-        usual = sorted(self._sizes)[len(self._sizes) // 2]
-        return abs(size) >= max(_OUTSTANDING * usual, _DROP_MIN_BYTES)
+        return abs(size) >= _OUTSTANDING * sizes[len(sizes) // 2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,9 @@ class RampWatch:
         self.ramps: deque[Ramp] = deque(maxlen=_KEPT)
         self.first_step: int | None = None
         self.bottom_bytes = 0.0  # lowest trough since the last fall
+        self.usual_rise_bytes = 0.0  # the highest rise that has fallen back so far; 0 when none has
         self._previous = (0, 0.0)
         self._steps = 0
-
-    @property
-    def usual_rise_bytes(self) -> float:
-        """The highest rise that has fallen back so far; 0 when none has."""
-        return max((ramp.rise_bytes for ramp in self.ramps), default=0.0)
 
     @property
     def longest_steps(self) -> int:
@@ -104,4 +101,5 @@ class RampWatch:
             return False
         if rise > 0 and self.first_step is not None:
             self.ramps.append(Ramp(self.first_step, last_step, self.bottom_bytes, rise))
+            self.usual_rise_bytes = max(ramp.rise_bytes for ramp in self.ramps)
         return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections import deque
 from functools import lru_cache
 from typing import Final
 
@@ -10,6 +12,7 @@ import numpy.typing as npt
 
 _ALL_PAIRS_POINTS: Final = 32
 _DISTANCES: Final = 16
+_SORTED_POINTS: Final = 256  # up to here sorting whole arrays is cheaper than parting them
 
 Floats = npt.NDArray[np.float64]
 
@@ -18,11 +21,45 @@ def median(values: Floats) -> float:
     """Median of a non-empty array without NaN."""
     middle = values.size // 2
     parted = values.copy()  # the method of a copy costs half of numpy's function
+    if values.size <= _SORTED_POINTS:
+        parted.sort()
+        return float(parted[middle]) if values.size % 2 else float(parted[middle - 1] + parted[middle]) / 2.0
     if values.size % 2:
         parted.partition(middle)
         return float(parted[middle])
     parted.partition((middle - 1, middle))
     return float(parted[middle - 1] + parted[middle]) / 2.0
+
+
+class RollingOrder:
+    """The newest values of a series in order: quantiles of a short window without sorting it anew. Not thread-safe."""
+
+    __slots__ = ("_newest", "ordered")
+
+    def __init__(self, kept: int) -> None:
+        self._newest: deque[float] = deque(maxlen=kept)
+        self.ordered: list[float] = []  # ascending
+
+    def __len__(self) -> int:
+        return len(self.ordered)
+
+    def add(self, value: float) -> None:
+        """Take the next value; the oldest goes when there is no place."""
+        if len(self._newest) == self._newest.maxlen:
+            del self.ordered[bisect_left(self.ordered, self._newest[0])]
+        self._newest.append(value)
+        insort(self.ordered, value)
+
+    def clear(self) -> None:
+        self._newest.clear()
+        self.ordered.clear()
+
+    def median(self) -> float:
+        """There must be a value."""
+        middle = len(self.ordered) // 2
+        if len(self.ordered) % 2:
+            return self.ordered[middle]
+        return (self.ordered[middle - 1] + self.ordered[middle]) / 2.0
 
 
 def mean_square(values: Floats) -> float:
@@ -33,30 +70,53 @@ def mean_square(values: Floats) -> float:
 def suffix_slopes(steps: Floats, values: Floats, sizes: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Least-squares slopes of the newest ``sizes`` points, and their significance if all noise were independent.
 
-    One pass for all sizes: the first look at many windows. Values are in bytes; less than a byte of noise is none.
+    One pass for all sizes: the first look at many windows. ``steps`` are whole numbers that rise. Values are in bytes;
+    less than a byte of noise is none.
     """
-    n = np.array(sizes, dtype=np.float64)
     if not sizes:
-        return n, n
-    at = np.array(sizes) - 1
-    x = (steps - steps[-1])[::-1]
+        return np.empty(0), np.empty(0)
+    points = steps.size
+    n, at = _suffixes(sizes)
     y = (values - values[-1])[::-1]
-    sum_x, sum_y = x.cumsum()[at], y.cumsum()[at]
-    squares = (x * x).cumsum()[at] - sum_x * sum_x / n
+    if steps[-1] - steps[0] == points - 1:  # whole numbers that rise: one after the other
+        x, sum_x, squares = _consecutive(points, sizes)
+    else:
+        x = (steps - steps[-1])[::-1]
+        sum_x, squares = _sums_of_steps(x, sizes)
+    sum_y = y.cumsum()[at]
     slopes = ((x * y).cumsum()[at] - sum_x * sum_y / n) / squares
     left = (y * y).cumsum()[at] - sum_y * sum_y / n - slopes * slopes * squares
     noise = np.maximum(left, n) / (n - 2.0)
     return slopes, slopes / np.sqrt(noise / squares)
 
 
+def _sums_of_steps(x: Floats, sizes: tuple[int, ...]) -> tuple[Floats, Floats]:
+    n, at = _suffixes(sizes)
+    sum_x: Floats = x.cumsum()[at]
+    return sum_x, (x * x).cumsum()[at] - sum_x * sum_x / n
+
+
+@lru_cache(maxsize=256)
+def _suffixes(sizes: tuple[int, ...]) -> tuple[Floats, npt.NDArray[np.intp]]:
+    return np.array(sizes, dtype=np.float64), np.array(sizes, dtype=np.intp) - 1
+
+
+@lru_cache(maxsize=256)
+def _consecutive(points: int, sizes: tuple[int, ...]) -> tuple[Floats, Floats, Floats]:
+    x = -np.arange(points, dtype=np.float64)
+    return x, *_sums_of_steps(x, sizes)
+
+
 def theil_sen_slope(steps: Floats, values: Floats) -> float:
     """Median of the slopes of pairs of points (Sen, 1968): unmoved by up to 29 % of outliers.
 
     Of more than 32 points only pairs at 15 evenly spread distances are used: an eighth of all pairs of 128 points, and
-    hardly less sure, as neighbouring pairs say almost the same.
+    hardly less sure, as neighbouring pairs say almost the same. ``steps`` are whole numbers that rise.
     """
-    first, second = _pairs(steps.size)
-    return median((values[second] - values[first]) / (steps[second] - steps[first]))
+    first, second, apart = _pairs(steps.size)
+    if steps[-1] - steps[0] != steps.size - 1:
+        apart = steps[second] - steps[first]
+    return median((values[second] - values[first]) / apart)
 
 
 def without_curve(residual: Floats) -> Floats:
@@ -67,13 +127,14 @@ def without_curve(residual: Floats) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
+    """Indices of the pairs, and how far they are apart."""
     first, second = np.triu_indices(points, 1)
-    if points <= _ALL_PAIRS_POINTS:
-        return first, second
-    distances = {points * part // _DISTANCES for part in range(1, _DISTANCES)}
-    used = np.isin(second - first, list(distances))
-    return first[used], second[used]
+    if points > _ALL_PAIRS_POINTS:
+        distances = {points * part // _DISTANCES for part in range(1, _DISTANCES)}
+        used = np.isin(second - first, list(distances))
+        first, second = first[used], second[used]
+    return first, second, (second - first).astype(np.float64)
 
 
 @lru_cache(maxsize=256)

@@ -7,17 +7,14 @@ and so is a full card on which steps take as long as ever.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Final
-
-import numpy as np
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
 from desktop_app.core.steps import StepSample, Surroundings
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo
-from desktop_app.forecast.robust import median
+from desktop_app.forecast.robust import RollingOrder
 
 FULL_SHARE: Final = 0.97  # of the card: the driver keeps some for itself, so that it is never filled wholly
 _SLOWER: Final = 2.0  # times the usual step; memory behind PCIe costs a factor of 3 and more (OOM-69 to OOM-72)
@@ -38,8 +35,9 @@ class SpillCause(CauseModel):
     cause = Cause.SPILL
 
     def __init__(self) -> None:
-        self._calm: deque[tuple[float, float]] = deque(maxlen=_CALM_STEPS)  # (seconds, size of the batch)
-        self._fills: deque[float] = deque(maxlen=_CALM_STEPS)  # in use while steps were fast
+        self._calm_s = RollingOrder(_CALM_STEPS)  # seconds of steps that were not slow
+        self._calm_sizes = RollingOrder(_CALM_STEPS)  # and how large their batches were
+        self._fills = RollingOrder(_CALM_STEPS)  # in use while steps were fast
         self._slow = 0  # steps in a row
         self._moved = False  # the card was less full before them
         self._over = 0  # steps in a row that held more than there is
@@ -61,7 +59,8 @@ class SpillCause(CauseModel):
         if memory is None or view.evidence.starting_up or sample.step_s <= 0:
             return
         if sample.step < self._last_step:  # the run has gone back: with other batches, perhaps
-            self._calm.clear()
+            self._calm_s.clear()
+            self._calm_sizes.clear()
             self._fills.clear()
         self._last_step = sample.step
         capacity = float(view.environment.capacity_bytes)
@@ -76,9 +75,10 @@ class SpillCause(CauseModel):
             self._slow += 1
             return
         self._slow = 0
-        self._calm.append((sample.step_s, _size(sample)))
+        self._calm_s.add(sample.step_s)
+        self._calm_sizes.add(_size(sample))
         if not refused and self._ratio < _SLOWER:
-            self._fills.append(self._fill_bytes)
+            self._fills.add(self._fill_bytes)
 
     def outlook(self, view: View, *, known: bool) -> Outlook | None:
         """That it happens now; ``None`` while it does not."""
@@ -99,10 +99,9 @@ class SpillCause(CauseModel):
 
     def _times_slower(self, sample: StepSample) -> float:
         """Than steps of its size are; 0 while too few are known. More samples or tokens may take more time."""
-        if len(self._calm) < _LEAST_CALM:
+        if len(self._calm_s) < _LEAST_CALM:
             return 0.0
-        calm = np.array(self._calm)
-        expected = median(calm[:, 0]) * max(1.0, _size(sample) / max(median(calm[:, 1]), 1.0))
+        expected = self._calm_s.median() * max(1.0, _size(sample) / max(self._calm_sizes.median(), 1.0))
         return sample.step_s / expected
 
     def _is_slow(self, capacity: float) -> bool:
@@ -110,7 +109,7 @@ class SpillCause(CauseModel):
 
     def _has_moved(self, capacity: float) -> bool:
         """More is in use than while steps were fast, but for the few with which it began."""
-        known = sorted(self._fills)[-_FIRST_STEPS] if len(self._fills) >= _FIRST_STEPS else 0.0
+        known = self._fills.ordered[-_FIRST_STEPS] if len(self._fills) >= _FIRST_STEPS else 0.0
         return self._fill_bytes > known + _MOVED_SHARE * capacity
 
     def _severity(self, slow: int) -> AlertSeverity:
@@ -130,8 +129,8 @@ class SpillCause(CauseModel):
         }
         if view.evidence.memory is not None:
             figures["live_peak_bytes"] = float(view.evidence.memory.live_peak_bytes)
-        if self._calm:
-            figures["usual_step_s"] = median(np.array(self._calm)[:, 0])
+        if len(self._calm_s):
+            figures["usual_step_s"] = self._calm_s.median()
         return figures
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -62,31 +62,41 @@ class StairWatch:
 
     def __init__(self) -> None:
         self._risers: deque[tuple[int, float]] = deque(maxlen=_KEPT)
+        self._found: list[Stairs] | None = []  # as of the newest riser, most risers first; None: to be looked for
 
     def restart(self) -> None:
         self._risers.clear()
+        self._found = []
 
     def add(self, step: int, change: Change) -> None:
         """Take one change of the troughs. What jumps down as well is no stair."""
         if change.outstanding and change.size_bytes < 0:
-            self._risers.clear()
+            self.restart()
         elif change.outstanding:
             self._risers.append((step, change.size_bytes))
+            self._found = None
 
     def stairs(self, step: int) -> Stairs | None:
         """The stairs as seen at ``step``: the most of the newest risers that are alike, at least two.
 
         With two risers their distance has been seen once only; the caller decides whether that is enough.
         """
-        fewest = max(2, math.ceil(_ALIKE_SHARE * len(self._risers)))
-        for count in range(len(self._risers), fewest - 1, -1):
-            stairs = _alike(list(self._risers)[-count:], step)
-            if stairs is not None:
-                return stairs
+        if self._found is None:
+            self._found = self._look()
+        for stairs in self._found:
+            since = float(step - self._risers[-1][0])
+            if since <= OVERDUE * stairs.distance_steps:
+                return replace(stairs, since_last_steps=since)
         return None
 
+    def _look(self) -> list[Stairs]:
+        risers = list(self._risers)
+        fewest = max(2, math.ceil(_ALIKE_SHARE * len(risers)))
+        found = (_alike(risers[-count:]) for count in range(len(risers), fewest - 1, -1))
+        return [stairs for stairs in found if stairs is not None]
 
-def _alike(risers: list[tuple[int, float]], step: int) -> Stairs | None:
+
+def _alike(risers: list[tuple[int, float]]) -> Stairs | None:
     at = np.array([riser[0] for riser in risers], dtype=np.float64)
     sizes = np.array([riser[1] for riser in risers])
     distances = np.diff(at)
@@ -95,8 +105,7 @@ def _alike(risers: list[tuple[int, float]], step: int) -> Stairs | None:
     alike = (
         np.max(np.abs(sizes - jump)) <= allowed * jump and np.max(np.abs(distances - distance)) <= allowed * distance
     )
-    since = step - float(at[-1])
-    if not alike or since > OVERDUE * distance or distance < _MIN_DISTANCE_STEPS:
+    if not alike or distance < _MIN_DISTANCE_STEPS:
         return None
     return Stairs(
         jump_bytes=jump,
@@ -104,5 +113,5 @@ def _alike(risers: list[tuple[int, float]], step: int) -> Stairs | None:
         distance_steps=distance,
         distance_spread=math.sqrt((_DOUBT**2 + float(np.sum((distances / distance - 1.0) ** 2))) / (sizes.size + 1)),
         risers=sizes.size,
-        since_last_steps=since,
+        since_last_steps=0.0,
     )

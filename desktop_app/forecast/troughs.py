@@ -11,6 +11,8 @@ import numpy as np
 from desktop_app.forecast.robust import Floats
 
 LEVEL_POINTS: Final = 128  # points kept per level
+_KEPT_POINTS: Final = 2 * LEVEL_POINTS  # before the newest ones move to the front again
+_UNWRITTEN: Final = 16  # points
 LEVEL_RATIO: Final = 4  # a point of level n + 1 is the lowest of this many points of level n
 LEVELS: Final = 12  # 128 · 4^11 steps: 17 years at 1 step/s
 SHORTEST_POINTS: Final = 12  # fewer say nothing about the noise
@@ -44,12 +46,21 @@ Point = tuple[float, float, float, float]  # a column of a window
 
 
 class Level:
-    """A mirrored ring of points, and the lowest point of the block being filled for the level above."""
+    """The newest points, and the lowest point of the block being filled for the level above.
+
+    ``alike``: how many of the newest points have one trough, and ``like_batches`` how many have one batch size.
+    """
 
     def __init__(self, *, finest: bool) -> None:
         self._shortest = SHORTEST_POINTS if finest else _SHORTEST_COARSE_POINTS
-        self.rows: Floats = np.full((4, 2 * LEVEL_POINTS), np.nan)
         self.count = 0
+        self.alike = 0
+        self.like_batches = 0
+        self._newest: Point = (0.0, 0.0, 0.0, 0.0)
+        # Written one after the other; when the end is reached the newest move to the front, so they are always a slice.
+        self._rows: Floats | None = None  # most levels of most series never get a point
+        self._end = 0
+        self._unwritten: list[Point] = []  # until somebody looks: most series are hardly ever looked at
         self.pending: Point | None = None
         self.pending_count = 0
 
@@ -63,11 +74,24 @@ class Level:
         """Points of windows that end now, each three quarters of the one before, down to the shortest."""
         return _window_sizes(min(self.count, LEVEL_POINTS), self._shortest)
 
+    @property
+    def flat(self) -> bool:
+        """All points that are kept have one trough."""
+        return self.alike >= min(self.count, LEVEL_POINTS)
+
+    @property
+    def of_one_batch(self) -> bool:
+        """All points that are kept have one batch size."""
+        return self.like_batches >= min(self.count, LEVEL_POINTS)
+
     def append(self, point: Point) -> None:
         """Add a point to the ring."""
-        at = self.count % LEVEL_POINTS
-        self.rows[:, at] = point
-        self.rows[:, at + LEVEL_POINTS] = point
+        self.alike = self.alike + 1 if point[1] == self._newest[1] else 1
+        self.like_batches = self.like_batches + 1 if point[2] == self._newest[2] else 1
+        self._newest = point
+        self._unwritten.append(point)
+        if len(self._unwritten) >= _UNWRITTEN:
+            self._write()
         self.count += 1
 
     def fold(self, point: Point) -> Point | None:
@@ -82,9 +106,22 @@ class Level:
 
     def window(self) -> Window:
         """All points that are kept."""
-        end = (self.count - 1) % LEVEL_POINTS + LEVEL_POINTS + 1
-        begin = end - min(self.count, LEVEL_POINTS)
-        return Window(*(self.rows[row, begin:end] for row in range(4)))
+        newest = self._write()[:, self._end - min(self.count, LEVEL_POINTS) : self._end]
+        return Window(newest[0], newest[1], newest[2], newest[3])
+
+    def _write(self) -> Floats:
+        new = len(self._unwritten)
+        rows = self._rows = np.full((4, _KEPT_POINTS), np.nan) if self._rows is None else self._rows
+        if self._end + new > _KEPT_POINTS:
+            rows[:, :LEVEL_POINTS] = rows[:, self._end - LEVEL_POINTS : self._end]
+            self._end = LEVEL_POINTS
+        if new == 1:
+            rows[:, self._end] = self._unwritten[0]
+        elif new:
+            rows[:, self._end : self._end + new] = np.array(self._unwritten).T
+        self._end += new
+        self._unwritten.clear()
+        return rows
 
 
 @lru_cache(maxsize=LEVEL_POINTS * 2)
