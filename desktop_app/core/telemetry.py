@@ -22,6 +22,7 @@ class Reason(StrEnum):
     NO_DRIVER = "no_driver"
     TIMED_OUT = "timed_out"
     IMPLAUSIBLE = "implausible"
+    SUSPENDED = "suspended"  # nothing ran: the computer slept, or this program was stopped
     SIMULATED = "simulated"
     UNKNOWN_ERROR = "unknown_error"
 

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Final, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol, cast
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.telemetry import Card, GpuSample, ProcessSample, Reading, Reason, SelfCost
 from desktop_app.telemetry.backend import Backend, BackendUnavailable, outage_reason
 from desktop_app.telemetry.host import Host, HostReader
-from desktop_app.telemetry.schedule import BackOff, TickSchedule
+from desktop_app.telemetry.readers import Errand, Readers
+from desktop_app.telemetry.schedule import BackOff, TickSchedule, suspended_s
 
 _log = logging.getLogger(__name__)
-P = ParamSpec("P")
-R = TypeVar("R")
 
 FASTEST_INTERVAL_S: Final = 0.02
 SLOWEST_INTERVAL_S: Final = 60.0
 # A read that takes this long is a stall: values before and after it are not joined. NVML calls block for 2 to 24 s.
 _STALL_S: Final = 1.0
+_SLEPT_S: Final = 1.0  # nothing ran for this long: no scheduler of a desktop makes a thread wait a second
+# A call is waited for this long before the other cards are read without it: half a tick at 5 Hz. Calls that measure
+# (PCIe throughput) take 40 ms.
+_PATIENCE_S: Final = 0.1
+_DRAIN_S: Final = 0.5  # at the end: for a call that is not known to block
 _PAUSE_AFTER_FAULT_S: Final = 1.0
 _TICKS_KEPT: Final = 256  # for the 95th percentile: 51 s at 5 Hz
 _RATE_TICKS: Final = 25
@@ -44,15 +51,30 @@ class SampleSink(Protocol):
     def on_back(self, t_s: float, uuid: str | None) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _CardReading:
+    """What one visit to a card brought. ``reason``: the card is out. ``processes`` only on slow ticks."""
+
+    t_s: float  # when the values came back
+    readings: Mapping[str, Reading]
+    reason: Reason | None
+    processes: tuple[ProcessSample, ...] | None
+
+
 class Sampler:
-    """Owns a backend and its thread. Public methods: any thread; everything else: sampler thread.
+    """Owns a backend and its threads. Public methods: any thread; everything else: sampler thread, and calls into the
+    backend: reader threads, never two for one card.
 
     Fast fields every ``interval_s``; slow fields, processes and the host every ``slow_every_s``, on a fast tick. A card
     that is lost is told once as an outage, its samples stop, and the backend is opened again with growing waits; other
-    cards and the host go on. A read that blocks for more than a second is told afterwards as an outage
-    (``timed_out``) over its time, so that the curve shows a gap; ``stalled_s`` tells while it lasts.
+    cards and the host go on. A card whose call takes longer than ``patience_s`` is left alone with it, in a thread of
+    its own: the others are not delayed, and no second call follows the first. After a second it is told as an outage
+    (``timed_out``) from the call's beginning; when the call comes back, its values count. While any call is blocked
+    the backend is not closed, so cards that are lost meanwhile come back later. A time in which nothing ran (the
+    computer slept) is an outage of all cards (``suspended``).
 
-    ``wait`` (seconds) is for tests; it replaces the wait for the next tick.
+    ``wait`` (seconds) and ``asleep`` (seconds so far) are for tests; they replace the wait for the next tick and the
+    clock of suspensions.
     """
 
     def __init__(
@@ -65,6 +87,8 @@ class Sampler:
         slow_every_s: float = 1.0,
         host: Host | None = None,
         wait: Callable[[float], None] | None = None,
+        asleep: Callable[[], float] = suspended_s,
+        patience_s: float = _PATIENCE_S,
     ) -> None:
         self._backend = backend
         self._clock = clock
@@ -73,6 +97,9 @@ class Sampler:
         self._interval_s = _clamped(interval_s)
         self._slow_every_s = slow_every_s
         self._wait = wait or self._wait_awake
+        self._asleep = asleep
+        self._readers = Readers(now_s=clock.now_s, patience_s=patience_s)
+        self._pid = os.getpid()
         self._stopping = threading.Event()
         self._awake = threading.Event()
         self._look_again = threading.Event()
@@ -84,6 +111,11 @@ class Sampler:
         self._failed = False  # the last tick ended in an unexpected error
         self._out: dict[str, Reason] = {}  # lost, waiting for the next opening
         self._returning: set[str] = set()  # found again, not read yet
+        self._opening = False  # an opening is under way
+        self._blocked: dict[Errand, list[str]] = {}  # calls that are told as outages, and of which cards
+        self._asleep_before_s = asleep()
+        self._last_tick_s = 0.0
+        self._left_behind = False  # a call was in the driver at the end
         self._back_off = BackOff()
         self._slow = TickSchedule(start_s=0.0, interval_s=slow_every_s)
         # shared under the lock
@@ -93,7 +125,6 @@ class Sampler:
         self._missed = 0
         self._tick_ms: deque[float] = deque(maxlen=_TICKS_KEPT)
         self._tick_starts_s: deque[float] = deque(maxlen=_RATE_TICKS)
-        self._reading_since_s: float | None = None
         self._last_host: Mapping[str, Reading] = {}
 
     def start(self) -> None:
@@ -107,12 +138,15 @@ class Sampler:
     def stop(self, timeout_s: float = 2.0) -> bool:
         """Ask the thread to end and wait. False: it is blocked in the driver and was left behind; it calls nothing
         more when it wakes up, and the driver library is not shut down under it."""
+        if os.getpid() != self._pid:  # a forked child has none of the threads
+            return True
         self._stopping.set()
         self._awake.set()
+        self._readers.interrupt()
         if self._thread is None:
             return True
         self._thread.join(timeout_s)
-        if self._thread.is_alive():
+        if self._thread.is_alive() or self._left_behind:
             _log.warning("the sampler is blocked in the driver for %.1f s: left behind", self.stalled_s)
             return False
         return True
@@ -130,11 +164,15 @@ class Sampler:
 
     @property
     def stalled_s(self) -> float:
-        """How long the read under way has been blocked, or 0 while all is well. For a "stale" badge."""
-        with self._lock:
-            since_s = self._reading_since_s
+        """How long the oldest read under way has been blocked, or 0 while all is well. For a "stale" badge."""
+        since_s = self._readers.oldest_began_s()
         blocked_s = 0.0 if since_s is None else self._clock.now_s() - since_s
         return blocked_s if blocked_s > _STALL_S else 0.0
+
+    @property
+    def left_alone(self) -> int:
+        """Calls that were not waited for, so far: they took longer than the patience, or never came back."""
+        return self._readers.left_alone
 
     @property
     def missed(self) -> int:
@@ -180,6 +218,7 @@ class Sampler:
             if now_s < schedule.due_s:
                 self._wait(schedule.due_s - now_s)
                 continue
+            self._note_sleep(now_s, due_s=schedule.due_s)
             late = schedule.is_late(now_s)
             self._tick(now_s, late=late)
             missed = schedule.advance(self._clock.now_s())
@@ -191,35 +230,96 @@ class Sampler:
         slow = now_s >= self._slow.due_s - _SAME_TICK_SHARE * self._interval_s
         if slow:
             self._slow.advance(now_s)
-        try:
-            self._open_when_due(now_s)
-            if self._is_open:
-                self._read_cards(late=late, slow=slow)
-        except BackendUnavailable as error:
-            self._lose_all(error.reason)
+        self._collect(self._readers.run(self._opening_when_due(now_s)), late=late)
+        if self._is_open and not self._opening:
+            self._collect(self._readers.run(self._visits(slow=slow)), late=late)
+            self._rest()
+        self._tell_blocked()
         if slow and not self._stopping.is_set():
             self._read_host()
         with self._lock:
             self._tick_starts_s.append(now_s)
             self._tick_ms.append(1000.0 * (self._clock.now_s() - now_s))
 
-    def _open_when_due(self, now_s: float) -> None:
+    def _opening_when_due(self, now_s: float) -> list[Errand]:
         if self._failed:
             self._failed = False
             self._lose_all(Reason.UNKNOWN_ERROR)
+        if self._opening:
+            return []
         if self._is_open and self._look_again.is_set():
             self._look_again.clear()
-            self._opened(self._timed(self._backend.open))
+            self._opening = True
+            return [Errand(None, self._backend.open)]
         first = not self._is_open and self._back_off.until_s is None
         if not first and not self._back_off.is_over(now_s):
+            return []
+        if self._readers.busy():  # the library is never shut down under a call
+            return []
+        self._opening = True
+        if first:
+            return [Errand(None, self._backend.open)]
+        self._back_off.again(now_s)
+        self._is_open = False
+        return [Errand(None, self._open_again)]
+
+    def _open_again(self) -> tuple[Card, ...]:
+        """Runs in: reader thread."""
+        self._backend.close()
+        return self._backend.open()
+
+    def _visits(self, *, slow: bool) -> list[Errand]:
+        return [
+            Errand(uuid, partial(self._visit, card, slow=slow))
+            for uuid, card in self._cards.items()
+            if uuid not in self._out
+        ]
+
+    def _visit(self, card: Card, *, slow: bool) -> _CardReading:
+        """Runs in: reader thread."""
+        readings = dict(self._backend.read_fast(card))
+        reason = outage_reason(readings)
+        more = slow and reason is None and not self._stopping.is_set()
+        if more:
+            readings.update(self._backend.read_slow(card))
+        t_s = self._clock.now_s()
+        return _CardReading(t_s, readings, reason, self._backend.processes(card) if more else None)
+
+    def _collect(self, finished: Sequence[Errand], *, late: bool) -> None:
+        """Everything that has come back. What went wrong counts after what went well."""
+        errors = []
+        for errand in finished:
+            if self._stopping.is_set():
+                return
+            self._tell_stall(errand)
+            if errand.owner is None:
+                self._opening = False
+            if errand.error is not None:
+                errors.append(errand.error)
+            elif isinstance(errand.result, _CardReading):
+                self._take(str(errand.owner), errand.result, late=late or errand.left_alone)
+            else:
+                self._opened(cast("tuple[Card, ...]", errand.result))
+        for error in errors:
+            if not isinstance(error, BackendUnavailable):
+                raise error
+        for error in errors[:1]:
+            self._lose_all(cast("BackendUnavailable", error).reason)
+
+    def _rest(self) -> None:
+        """All is well: the next trouble begins with short waits again."""
+        if self._is_open and not self._out:
+            self._back_off.reset()
+
+    def _take(self, uuid: str, reading: _CardReading, *, late: bool) -> None:
+        if not self._is_open or uuid in self._out:  # an answer from before the driver was closed
             return
-        if not first:
-            self._back_off.again(now_s)
-            self._backend.close()
-            self._is_open = False
-        cards = self._timed(self._backend.open)
-        if not self._stopping.is_set():
-            self._opened(cards)
+        if reading.reason is not None:
+            self._lose(uuid, reading.reason)
+            return
+        self._deliver(uuid, reading, late=late)
+        if reading.processes is not None:
+            self._sink.on_processes(self._clock.now_s(), uuid, reading.processes)
 
     def _opened(self, cards: tuple[Card, ...]) -> None:
         self._is_open = True
@@ -231,33 +331,14 @@ class Sampler:
         for uuid in self._cards.keys() - present.keys() - self._out.keys():
             self._lose(uuid, Reason.GPU_LOST)
 
-    def _read_cards(self, *, late: bool, slow: bool) -> None:
-        for uuid, card in self._cards.items():
-            if uuid in self._out:
-                continue
-            readings = dict(self._timed(self._backend.read_fast, card))
-            reason = outage_reason(readings)
-            if reason is not None:
-                self._lose(uuid, reason)
-                continue
-            if slow:
-                readings.update(self._timed(self._backend.read_slow, card))
-            if self._stopping.is_set():
-                return
-            self._deliver(uuid, readings, late=late)
-            if slow:
-                self._read_processes(card)
-        if self._is_open and not self._out:
-            self._back_off.reset()
-
-    def _deliver(self, uuid: str, readings: Mapping[str, Reading], *, late: bool) -> None:
-        t_s = self._clock.now_s()
+    def _deliver(self, uuid: str, reading: _CardReading, *, late: bool) -> None:
+        t_s = reading.t_s
         if self._all_out:
             self._tell_all_back(t_s)
         if uuid in self._returning:
             self._returning.discard(uuid)
             self._sink.on_back(t_s, uuid)
-        self._sink.on_gpu(GpuSample(t_s=t_s, uuid=uuid, readings=readings, late=late))
+        self._sink.on_gpu(GpuSample(t_s=t_s, uuid=uuid, readings=reading.readings, late=late))
         with self._lock:
             self._samples += 1
 
@@ -268,11 +349,6 @@ class Sampler:
         for uuid, reason in self._out.items():
             self._sink.on_outage(t_s, uuid, reason)
 
-    def _read_processes(self, card: Card) -> None:
-        processes = self._timed(self._backend.processes, card)
-        if not self._stopping.is_set():
-            self._sink.on_processes(self._clock.now_s(), card.uuid, processes)
-
     def _read_host(self) -> None:
         t_s = self._clock.now_s()
         readings = self._host.read(t_s)
@@ -280,25 +356,50 @@ class Sampler:
         with self._lock:
             self._last_host = readings
 
-    def _timed(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call into the backend, which may block; a stall is told afterwards."""
-        began_s = self._clock.now_s()
-        with self._lock:
-            self._reading_since_s = began_s
-        try:
-            return call(*args, **kwargs)
-        finally:
-            ended_s = self._clock.now_s()
-            with self._lock:
-                self._reading_since_s = None
-            if ended_s - began_s > _STALL_S and not self._all_out and not self._stopping.is_set():
-                self._tell_stall(began_s, ended_s)
-
-    def _tell_stall(self, began_s: float, ended_s: float) -> None:
+    def _tell_stall(self, errand: Errand) -> None:
+        """A call took long: an outage over its time, of its card or of all that waited with it."""
+        began_s, ended_s = errand.began_s or 0.0, errand.ended_s or 0.0
+        told = self._blocked.pop(errand, None)
+        if told is None and (ended_s - began_s <= _STALL_S or self._all_out):
+            return
         _log.info("the driver did not answer for %.1f s", ended_s - began_s)
-        for uuid in self._cards.keys() - self._out.keys():
-            self._sink.on_outage(began_s, uuid, Reason.TIMED_OUT)
-            self._sink.on_back(ended_s, uuid)
+        for uuid in self._waiting_for(errand) if told is None else told:
+            if told is None:
+                self._sink.on_outage(began_s, uuid, Reason.TIMED_OUT)
+            if uuid not in self._out:
+                self._sink.on_back(ended_s, uuid)
+
+    def _tell_blocked(self) -> None:
+        """Calls that are blocked now are outages from their beginning."""
+        now_s = self._clock.now_s()
+        if self._all_out or self._stopping.is_set():
+            return
+        for errand in self._readers.busy():
+            began_s = errand.began_s or now_s
+            if now_s - began_s > _STALL_S and errand not in self._blocked:
+                self._blocked[errand] = self._waiting_for(errand)
+                for uuid in self._blocked[errand]:
+                    self._sink.on_outage(began_s, uuid, Reason.TIMED_OUT)
+
+    def _waiting_for(self, errand: Errand) -> list[str]:
+        """The cards that are not read while this call lasts, and that nobody has missed yet."""
+        if errand.left_alone and errand.owner is not None:
+            return [errand.owner] if errand.owner not in self._out else []
+        blocked = {uuid for uuids in self._blocked.values() for uuid in uuids}
+        return [uuid for uuid in self._cards if uuid not in self._out and uuid not in blocked]
+
+    def _note_sleep(self, now_s: float, *, due_s: float) -> None:
+        """Nothing ran for a time: the computer slept, or this process was stopped. A gap, and told."""
+        asleep_s, before_s = self._asleep(), self._asleep_before_s
+        slept = asleep_s - before_s > _SLEPT_S or now_s - due_s > _SLEPT_S
+        began_s, self._last_tick_s, self._asleep_before_s = self._last_tick_s, now_s, asleep_s
+        if not slept or self._all_out or not self._is_open:
+            return
+        _log.info("nothing ran for %.1f s", max(now_s - due_s, asleep_s - before_s))
+        blocked = {uuid for uuids in self._blocked.values() for uuid in uuids}
+        for uuid in self._cards.keys() - self._out.keys() - blocked:
+            self._sink.on_outage(began_s, uuid, Reason.SUSPENDED)
+            self._sink.on_back(now_s, uuid)
 
     def _lose(self, uuid: str, reason: Reason) -> None:
         """One card is out. Told unless it was found again but not readable, or all are out already."""
@@ -320,9 +421,13 @@ class Sampler:
             self._all_out = True
             self._out.clear()
             self._returning.clear()
+            self._blocked.clear()
             self._sink.on_outage(now_s, None, reason)
 
     def _close(self) -> None:
+        self._left_behind = not self._readers.end(_DRAIN_S)
+        if self._left_behind:
+            return
         try:
             self._backend.close()
         except Exception:

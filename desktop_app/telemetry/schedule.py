@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Final
 
 # A tick is late when it begins this share of the interval after it was due (50 ms at 5 Hz: a visible shift).
 _LATE_SHARE: Final = 0.25
+_SAME_MOMENT: Final = 1e-6  # of an interval: what rounding makes of a moment on the grid is not a tick before it
 
 
 class TickSchedule:
@@ -28,7 +30,8 @@ class TickSchedule:
 
     def advance(self, now_s: float) -> int:
         """Move to the first moment after ``now_s``; returns how many were missed on the way."""
-        following = max(self._tick + 1, math.floor((now_s - self._start_s) / self.interval_s) + 1)
+        passed = math.floor((now_s - self._start_s) / self.interval_s + _SAME_MOMENT)
+        following = max(self._tick + 1, passed + 1)
         missed = following - self._tick - 1
         self._tick = following
         return missed
@@ -61,3 +64,12 @@ class BackOff:
         """All is well."""
         self._next_s = self._first_s
         self.until_s = None
+
+
+def suspended_s() -> float:
+    """How long this computer has been suspended since it was started, as far as its clocks tell (Linux).
+
+    There the monotonic clock stands still meanwhile; elsewhere it goes on, and the sampler sees that it woke up late.
+    """
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return 0.0 if boot is None else time.clock_gettime(boot) - time.clock_gettime(time.CLOCK_MONOTONIC)

@@ -3766,6 +3766,10 @@
         <translation>数值不合理</translation>
     </message>
     <message>
+        <source>asleep</source>
+        <translation>已休眠</translation>
+    </message>
+    <message>
         <source>simulated card</source>
         <translation>模拟显卡</translation>
     </message>
@@ -3816,6 +3820,10 @@
     <message>
         <source>The driver gave a value that cannot be true.</source>
         <translation>驱动给出的数值不可能成立。</translation>
+    </message>
+    <message>
+        <source>Nothing ran: the computer slept, or the program was stopped.</source>
+        <translation>当时没有任何程序在运行：电脑处于休眠状态，或本程序被暂停。</translation>
     </message>
     <message>
         <source>A simulated card has no such value.</source>

@@ -21,6 +21,7 @@ _SHORT: Final = {
     Reason.NO_DRIVER: QT_TRANSLATE_NOOP("Reasons", "no driver"),
     Reason.TIMED_OUT: QT_TRANSLATE_NOOP("Reasons", "timed out"),
     Reason.IMPLAUSIBLE: QT_TRANSLATE_NOOP("Reasons", "implausible value"),
+    Reason.SUSPENDED: QT_TRANSLATE_NOOP("Reasons", "asleep"),
     Reason.SIMULATED: QT_TRANSLATE_NOOP("Reasons", "simulated card"),
     Reason.UNKNOWN_ERROR: QT_TRANSLATE_NOOP("Reasons", "driver error"),
 }
@@ -40,6 +41,7 @@ _LONG: Final = {
     Reason.NO_DRIVER: QT_TRANSLATE_NOOP("Reasons", "No NVIDIA driver was found."),
     Reason.TIMED_OUT: QT_TRANSLATE_NOOP("Reasons", "The driver did not answer in time."),
     Reason.IMPLAUSIBLE: QT_TRANSLATE_NOOP("Reasons", "The driver gave a value that cannot be true."),
+    Reason.SUSPENDED: QT_TRANSLATE_NOOP("Reasons", "Nothing ran: the computer slept, or the program was stopped."),
     Reason.SIMULATED: QT_TRANSLATE_NOOP("Reasons", "A simulated card has no such value."),
     Reason.UNKNOWN_ERROR: QT_TRANSLATE_NOOP("Reasons", "The driver answered with an error."),
 }

@@ -161,7 +161,14 @@ def make_rig(**settings: object) -> Rig:
     time = FakeTime()
     backend = FakeBackend(time, **settings)  # type: ignore[arg-type]
     recorder = Recorder()
-    return Rig(time, backend, recorder, Sampler(backend, time.clock(), sink=recorder, host=FakeHost(), wait=time.wait))
+    return Rig(
+        time,
+        backend,
+        recorder,
+        Sampler(
+            backend, time.clock(), sink=recorder, host=FakeHost(), wait=time.wait, asleep=lambda: 0.0, patience_s=30.0
+        ),
+    )
 
 
 class TestOnTime:
