@@ -58,7 +58,8 @@ class ImportedCard:
             if reading.value is not None or name not in self.facts:
                 self.facts[name] = reading
         self.texts.update(record.texts)
-        self.processes.update({process.pid: process for process in record.processes})
+        for process in record.processes:
+            self.processes[process.pid] = _later(self.processes.get(process.pid), process)
         self.instances = record.instances or self.instances
 
 
@@ -110,6 +111,20 @@ def _same(known: ImportedCard, card: LoggedCard, file: int) -> bool:
         return known.file == file or (bare and held.uuid is None and held.bus_id is None)
     nothing_more = card.index is None and held.index is None and held.uuid is None and held.bus_id is None
     return bare and nothing_more and (known.file == file or held.name == card.name)
+
+
+def _later(held: LoggedProcess | None, process: LoggedProcess) -> LoggedProcess:
+    """The newer word on a process; what it does not speak of stays as it was."""
+    if held is None:
+        return process
+    unasked = process.memory_bytes.reason is Reason.NOT_READ_YET
+    return LoggedProcess(
+        process.pid,
+        max(held.name or "", process.name or "", key=len) or None,
+        process.kind or held.kind,
+        held.memory_bytes if unasked else process.memory_bytes,
+        process.raw,
+    )
 
 
 def _differ(one: object | None, other: object | None) -> bool:

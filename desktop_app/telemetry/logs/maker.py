@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
@@ -36,6 +37,7 @@ class RecordMaker:
         self.processes: list[LoggedProcess] = []
         self.instances: list[LoggedInstance] = []
         self.lists_processes = False
+        self.ecc_parts: list[Reading | None] = []
 
     def identify(self, kind: str, text: str) -> None:
         """A cell that says which card: ``uuid``, ``bus_id``, ``name`` or ``index``. What it is not stays raw."""
@@ -84,15 +86,20 @@ class RecordMaker:
 
     def make(self) -> LogRecord:
         """The record: power by its kind, memory against its total, MIG and shared memory with their reasons."""
-        self._settle_power()
+        known = self._notes.known
+        self.bus_id = self.bus_id or known.bus_id(self.index)
+        self.name = self.name or known.name(self.bus_id)
+        said = {**known.texts(self.bus_id), **self.texts}
+        self._settle_power(said)
         self._settle_memory()
-        mig = self.texts.get("mig_mode", "").lower() == "enabled"
+        self._settle_ecc()
+        mig = said.get("mig_mode", "").lower() == "enabled"
         for field in _NOT_IN_MIG if mig else ():
             if self.readings.get(field) == Reading(None, Reason.NOT_SUPPORTED):
                 self.readings[field] = Reading(None, Reason.MIG)
-        if self.texts.get("driver_model", "").upper().startswith("WDDM"):
+        if said.get("driver_model", "").upper().startswith("WDDM"):
             self.processes = [_under_wddm(process) for process in self.processes]
-        return LogRecord(
+        record = LogRecord(
             line=self.line,
             stamp=self.stamp,
             card=LoggedCard(self.uuid, self.bus_id, self.name, self.index),
@@ -104,13 +111,15 @@ class RecordMaker:
             instances=tuple(self.instances),
             lists_processes=self.lists_processes,
         )
+        known.remember(record)
+        return record
 
-    def _settle_power(self) -> None:
+    def _settle_power(self, said: Mapping[str, str]) -> None:
         """``power.draw`` is the moment on older cards and an average on newer: never one for the other."""
         drawn = self.readings.pop(POWER_DRAW, None)
         if drawn is None:
             return
-        average = power_is_average(self.name, self.texts.get("architecture"), self.texts.get("compute_capability"))
+        average = power_is_average(self.name, said.get("architecture"), said.get("compute_capability"))
         if average is None:
             if drawn.value is not None and not self.readings.keys() & {"power_w", "power_average_w"}:
                 self._notes.remark(self.line, _UNKNOWN_GENERATION)
@@ -119,6 +128,18 @@ class RecordMaker:
         held = self.readings.get(field)
         if held is None or (held.value is None and drawn.value is not None):
             self.readings[field] = drawn
+
+    def _settle_ecc(self) -> None:
+        """What NVML counts as uncorrected since the driver was loaded: the sum, where every part is a number."""
+        if not self.ecc_parts:
+            return
+        total = 0.0
+        for part in self.ecc_parts:
+            if part is None or part.value is None:
+                self.readings.setdefault("ecc_uncorrected", part or Reading(None, Reason.UNKNOWN_ERROR))
+                return
+            total += part.value
+        self.readings["ecc_uncorrected"] = Reading(total)
 
     def _settle_memory(self) -> None:
         total, used = self.facts.get("total_bytes"), self.readings.get("memory_used_bytes")

@@ -85,10 +85,39 @@ class LeftOut:
     text: str = ""
 
 
+class KnownCards:
+    """What a file has said about its cards so far: later parts of it say less (dmon has nothing but an index)."""
+
+    def __init__(self) -> None:
+        self._bus_ids: dict[int, str] = {}
+        self._names: dict[str, str] = {}
+        self._texts: dict[str, dict[str, str]] = {}
+
+    def bus_id(self, index: int | None) -> str | None:
+        return None if index is None else self._bus_ids.get(index)
+
+    def name(self, bus_id: str | None) -> str | None:
+        return self._names.get(bus_id or "")
+
+    def texts(self, bus_id: str | None) -> Mapping[str, str]:
+        return self._texts.get(bus_id or "", {})
+
+    def remember(self, record: LogRecord) -> None:
+        card = record.card
+        if card.bus_id is None:
+            return
+        if card.index is not None:
+            self._bus_ids[card.index] = card.bus_id
+        if card.name is not None:
+            self._names.setdefault(card.bus_id, card.name)
+        self._texts.setdefault(card.bus_id, {}).update(record.texts)
+
+
 class Notes:
     """Collects what a parser could not make sense of, and what the reader should know. Bounded."""
 
     def __init__(self) -> None:
+        self.known = KnownCards()
         self._kept: list[LeftOut] = []
         self.counts: Counter[str] = Counter()
         self.remarks: dict[str, int] = {}  # text → first line

@@ -199,10 +199,7 @@ def _record(node: _Node, number: int | None, stamp: Stamp | None, heads: dict[st
     maker.index = number
     for name, text in heads.items():
         maker.say(name, text)
-    parts: list[Reading | None] = []
-    _walk(node, "", maker, parts)
-    if parts:
-        _add_ecc(parts, maker)
+    _walk(node, "", maker)
     if maker.bus_id is None:
         maker.identify("bus_id", node.attributes.get("id", ""))
     instances = node.child("mig_devices")
@@ -212,13 +209,13 @@ def _record(node: _Node, number: int | None, stamp: Stamp | None, heads: dict[st
     return maker.make()
 
 
-def _walk(node: _Node, path: str, maker: RecordMaker, parts: list[Reading | None]) -> None:
+def _walk(node: _Node, path: str, maker: RecordMaker) -> None:
     for child in node.children:
         if not path and child.tag in ("mig_devices", "processes", "accounted_processes"):
             continue
         place = f"{path}/{child.tag}" if path else child.tag
         if child.children:
-            _walk(child, place, maker, parts)
+            _walk(child, place, maker)
             continue
         text = "".join(child.text).strip()
         if place in _PATHS:
@@ -229,19 +226,8 @@ def _walk(node: _Node, path: str, maker: RecordMaker, parts: list[Reading | None
             maker.identify(_CARD[place], text)
         else:
             if _ECC_PARTS.fullmatch(place):
-                parts.append(measure(text, f.ECC))
+                maker.ecc_parts.append(measure(text, f.ECC))
             maker.keep(place, text)
-
-
-def _add_ecc(parts: list[Reading | None], maker: RecordMaker) -> None:
-    """The sum, where every part is a number; else the reason of one that is none."""
-    total = 0.0
-    for part in parts:
-        if part is None or part.value is None:
-            maker.readings.setdefault("ecc_uncorrected", part or Reading(None, Reason.UNKNOWN_ERROR))
-            return
-        total += part.value
-    maker.readings["ecc_uncorrected"] = Reading(total)
 
 
 def _instance(node: _Node) -> LoggedInstance:

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from desktop_app.core.telemetry import Reason
-from desktop_app.telemetry.logs.record import LogRecord, Notes
+from desktop_app.telemetry.logs.record import LogRecord, Notes, Stamp
 from desktop_app.telemetry.logs.smi_csv import CsvTable, header_of
-from desktop_app.telemetry.logs.times import DateOrder
+from desktop_app.telemetry.logs.smi_monitor import MonitorSection, monitor_header_of
+from desktop_app.telemetry.logs.smi_query import QuerySection, opens_query
+from desktop_app.telemetry.logs.smi_table import TableSection, opens_table
+from desktop_app.telemetry.logs.times import DateOrder, stamp_of
 
 NOT_OF_CARDS: Final = "not about cards"
+_LINES_TO_TABLE: Final = 3
 # What the tools say instead of an answer, and what it means.
 _FAILURES: Final = (
     (re.compile(r"Driver/library version mismatch", re.I), Reason.DRIVER_MISMATCH),
@@ -48,12 +52,14 @@ class Section(Protocol):
 class _CsvSection:
     def __init__(self, table: CsvTable, head: str, notes: Notes) -> None:
         self._table = table
-        self._head = head
+        self.head = head
         self._notes = notes
 
     def feed(self, number: int, line: str) -> list[LogRecord] | None:
-        if line.strip() == self._head:
+        if line.strip() == self.head:
             return []  # again, as after a restart of the tool
+        if line.startswith("#"):
+            return None
         cells = self._table.cells_of(line)
         if len(cells) == self._table.width:
             return list(self._table.rows(number, cells))
@@ -73,6 +79,7 @@ class TextReader:
         self._notes = notes
         self._order = order
         self._current: Section | None = None
+        self._time: tuple[int, Stamp] | None = None  # a line that is a time and nothing else
         self.sections: dict[str, int] = {}  # kind → first line
 
     def read(self, text: str) -> Iterator[LogRecord]:
@@ -83,6 +90,9 @@ class TextReader:
 
     def _line(self, number: int, line: str) -> Iterator[LogRecord]:
         if not line.strip():
+            return
+        if 16 < len(line) < 48 and line[0].isalpha() and (stamp := stamp_of(line)) is not None:
+            self._time = (number, stamp)
             return
         opened = self._open(number, line)
         if opened is not None:
@@ -97,16 +107,34 @@ class TextReader:
         if records is not None:
             yield from records
             return
-        self._notes.leave_out(number, NOT_OF_CARDS, line)
+        if line.strip(" +-=|"):
+            self._notes.leave_out(number, NOT_OF_CARDS, line)
 
     def _open(self, number: int, line: str) -> Section | None:
+        notes = self._notes
+        if opens_table(line):
+            return self._named("nvidia-smi table", number, TableSection(line, notes, stamp=self._recent(number)))
+        if opens_query(line):
+            return self._named("nvidia-smi -q", number, QuerySection(notes))
+        monitor = monitor_header_of(line)
+        if monitor is not None:
+            kind = "nvidia-smi pmon" if monitor.of_processes else "nvidia-smi dmon"
+            return self._named(kind, number, MonitorSection(monitor, notes))
         header = header_of(line)
-        if header is not None and not (
-            isinstance(self._current, _CsvSection) and self._current.feed(number, line) == []
-        ):
-            self.sections.setdefault("nvidia-smi CSV", number)
-            return _CsvSection(CsvTable(header, self._notes, order=self._order), line.strip(), self._notes)
-        return None
+        if header is None or (isinstance(self._current, _CsvSection) and self._current.head == line.strip()):
+            return None
+        table = CsvTable(header, notes, order=self._order)
+        return self._named("nvidia-smi CSV", number, _CsvSection(table, line.strip(), notes))
+
+    def _named(self, kind: str, number: int, section: Section) -> Section:
+        self.sections.setdefault(kind, number)
+        return section
+
+    def _recent(self, number: int) -> Stamp | None:
+        """The time that stands right above a table is the table's."""
+        if self._time is None or number - self._time[0] > _LINES_TO_TABLE:
+            return None
+        return self._time[1]
 
     def _fail(self, number: int, line: str) -> None:
         reason = _failure(line)

@@ -10,7 +10,7 @@ from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.core.units import GIB, KIB, MIB, TIB
-from desktop_app.telemetry.plausibility import Range, judge
+from desktop_app.telemetry.plausibility import IMPLAUSIBLE, Range, is_sentinel, judge
 
 
 class Quantity(StrEnum):
@@ -57,6 +57,7 @@ _MISSING: Final[Mapping[str, Reason]] = {
     "not available": Reason.NOT_SUPPORTED,
     "none": Reason.NOT_SUPPORTED,
     "requested functionality has been deprecated": Reason.NOT_SUPPORTED,
+    "not available in wddm driver model": Reason.WDDM,
     "unknown error": Reason.UNKNOWN_ERROR,
     "err!": Reason.UNKNOWN_ERROR,
     "error": Reason.UNKNOWN_ERROR,
@@ -120,8 +121,11 @@ def measure(text: str, rule: Rule, *, unit: str | None = None, decimal_comma: bo
     if scale is None:
         return None
     number = float(found[1])
-    blank = dcgm_blank(number)
-    return Reading(None, blank) if blank is not None else judge(number, rule.allowed, scale=scale)
+    if is_sentinel(number):
+        return IMPLAUSIBLE
+    # Divided, not multiplied by a fraction that floats do not have: 7.65e8 Hz are 765 MHz. A ratio has 12 digits.
+    scaled = number * scale if scale >= 1 else number / round(1 / scale)
+    return judge(round(scaled, 12) if rule.quantity is Quantity.RATIO else scaled, rule.allowed)
 
 
 def whole(text: str) -> int | None:
@@ -145,16 +149,3 @@ def uuid_of(text: str) -> str | None:
     if found is None or not found[2].strip("0-"):
         return None
     return (found[1] or "GPU-") + found[2]
-
-
-# dcgm_fields.h: DCGM_INT32_BLANK, DCGM_INT64_BLANK, DCGM_FP64_BLANK and the three kinds counted up from each.
-_DCGM_BLANKS: Final = (0x7FFFFFF0, 0x7FFFFFFFFFFFFFF0, 140737488355328.0)
-_DCGM_KINDS: Final = (Reason.NOT_READ_YET, Reason.UNKNOWN_ERROR, Reason.NOT_SUPPORTED, Reason.NO_PERMISSION)
-
-
-def dcgm_blank(number: float) -> Reason | None:
-    """Why DCGM has no value, written as a number: blank, not found, not supported, not permitted."""
-    for blank in _DCGM_BLANKS:
-        if blank <= number <= blank + 3:
-            return _DCGM_KINDS[int(number - blank)]
-    return None
