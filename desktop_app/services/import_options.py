@@ -18,7 +18,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="nvidia-smi -q -x or --query-gpu CSV; gzipped or not",
+        help="of nvidia-smi (XML, CSV, table, -q, dmon, pmon), rocm-smi JSON, Prometheus text; gzipped or not",
     )
     parser.add_argument("--json", action="store_true", help="what was found, as JSON")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="make the session here, not among the others")

@@ -65,8 +65,8 @@ def _lines(result: Import) -> Iterator[str]:
         yield f"Session: {result.session.path}"
     for file in result.files:
         if file.problem is None:
-            yield f"  {file.path}: {', '.join(file.kinds)}, {file.records:,} records"
-    yield f"Times: {_span(result)}; {result.rows:,} rows"
+            yield f"  {file.path}: {', '.join(file.kinds)}, {_many(file.records, 'record')}"
+    yield f"Times: {_span(result)}; {_many(result.rows, 'row')}"
     if result.untimed_rows:
         yield f"  {result.untimed_rows:,} rows have no time that can be compared: kept apart in telemetry_untimed"
     if result.steps_back:
@@ -91,7 +91,7 @@ def _lines(result: Import) -> Iterator[str]:
 def _card_lines(card: ImportedCard) -> Iterator[str]:
     who = card.card
     about = [who.name, who.uuid, who.bus_id, None if who.index is None else f"index {who.index}"]
-    yield f"Card: {', '.join(part for part in about if part) or card.key}; {card.rows:,} rows"
+    yield f"Card: {', '.join(part for part in about if part) or card.key}; {_many(card.rows, 'row')}"
     total = card.facts.get("total_bytes")
     if total is not None:
         said = format_bytes(total.value) if total.value is not None else f"n/a ({total.reason})"
@@ -106,7 +106,7 @@ def _field(name: str, summary: FieldSummary) -> str:
     parts = []
     if summary.lowest is not None and summary.highest is not None:
         low, high = _figure(name, summary.lowest), _figure(name, summary.highest)
-        parts.append(f"{summary.values:,} values, {low}" + (f" to {high}" if high != low else ""))
+        parts.append(f"{_many(summary.values, 'value')}, {low}" + (f" to {high}" if high != low else ""))
     parts += [f"{count:,} n/a ({reason.value})" for reason, count in summary.reasons.most_common()]
     return "; ".join(parts)
 
@@ -130,11 +130,11 @@ def _moment(result: Import, seconds: float | None) -> str | None:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
         return f"{seconds} s"
-    fraction = ".%f" if moment.microsecond else ""
+    clock = moment.strftime("%H:%M:%S") + (f".{moment.microsecond // 1000:03}" if moment.microsecond else "")
     if result.clock is Clock.TIME_OF_DAY:
-        days = moment.toordinal() - datetime(1970, 1, 1, tzinfo=UTC).toordinal()
-        return moment.strftime(f"%H:%M:%S{fraction}") + (f" (day {days + 1})" if days else "")
-    return moment.strftime(f"%Y-%m-%d %H:%M:%S{fraction}") + (" UTC" if result.clock is Clock.UTC else "")
+        day = 1 + moment.toordinal() - datetime(1970, 1, 1, tzinfo=UTC).toordinal()
+        return clock + (f" (day {day})" if day > 1 else "")
+    return f"{moment:%Y-%m-%d} {clock}" + (" UTC" if result.clock is Clock.UTC else "")
 
 
 def _card_facts(card: ImportedCard) -> dict[str, Any]:
@@ -184,6 +184,10 @@ def _instance(instance: LoggedInstance) -> dict[str, Any]:
         "total_bytes": _reading(instance.total_bytes),
         "used_bytes": _reading(instance.used_bytes),
     }
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def _some(names: list[str]) -> str:

@@ -27,7 +27,10 @@ from desktop_app.telemetry.logs.times import DateOrder
 _NO_CONFIG: Final = "# Imported from the logs of another tool: there was no configuration.\n"
 _HALF_A_DAY_S: Final = 43_200.0
 _DAY_S: Final = 86_400.0
-_KINDS_READ: Final = "Floodmark reads nvidia-smi -q -x and --query-gpu CSV"
+_KINDS_READ: Final = (
+    "Floodmark reads nvidia-smi (-q -x, -q, --query-gpu CSV with its first line, table, dmon, pmon), rocm-smi --json, and "
+    "the Prometheus text of dcgm-exporter and nvidia_gpu_exporter"
+)
 
 
 class Clock(StrEnum):
