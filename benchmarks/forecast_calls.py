@@ -186,19 +186,21 @@ def validation_again(draw: Draw, *, tuning: bool) -> LabelledRun:
     rig = draw.rig(own + others, others_bytes=others, total_steps=600, per_epoch=every)
     rig.build()
     loop = Loop.drawn(rig, draw, quiet=True, per_epoch=0)
+    onset = [0]
 
     def scene() -> Iterator[int]:
         for number in loop.run(3 * every):
             if (number + 1) % every == 0:
                 rig.validate(6, draw.size, kept_per_batch=each)
             if number == every + every // 2:
+                onset[0] = len(rig.rows)
                 rig.hold(lost)
             yield number
 
     oom = runs_out(rig, scene())
     if oom and (rig.step < 2 * every - 1 or rig.rows[-2].phase != "validation"):
         raise UnfitError
-    return _call(draw, rig, "again", Cause.VALIDATION, oom=oom, tuning=tuning, onset="validation")
+    return _call(draw, rig, "again", Cause.VALIDATION, oom=oom, tuning=tuning, onset="validation", row=onset[0])
 
 
 def save_demand(draw: Draw, *, tuning: bool) -> LabelledRun:

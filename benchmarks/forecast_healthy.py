@@ -94,7 +94,7 @@ def sawtooth(draw: Draw, *, tuning: bool) -> LabelledRun:
     """A cache fills and is emptied, again and again: troughs are level."""
     rng = draw.rng
     fill, period = float(rng.uniform(0.4, 0.85)), int(draw.log_uniform(5, 150))
-    rise = float(rng.uniform(0.1, 0.7)) * _room(draw, fill)
+    rise = float(rng.uniform(0.1, 0.5)) * _room(draw, fill)
     if period > _CLEAR_STEPS:
         # A first rise that takes longer than a leak may take to be flagged is one, unless it is small.
         rise = min(rise, _CLEAR_SHARE * _room(draw, fill) / (1.0 - fill))

@@ -23,6 +23,7 @@ _SELECTED: Final = 1.15  # a slope is looked at because it is large; from the in
 _MODEL_SPREAD: Final = 0.02  # of the steps to go, for what no fit can see
 _HIGHEST_NOISE: Final = 1.5  # deviations
 _RISER_TIMING: Final = 0.05  # of their distance: how much the next riser may be early or late even after regular ones
+_ONE_MORE: Final = 0.35  # deviation in risers: one more or less than the room says is the usual error
 _MAX_SPREAD: Final = 1.5
 
 
@@ -89,7 +90,7 @@ def _stairs_to_go(trend: Trend, headroom: float, *, doubt_bytes: float) -> Steps
     stairs = trend.stairs
     assert stairs is not None
     median = stairs.steps_until_full(headroom)
-    timing = (_RISER_TIMING + stairs.distance_spread) * stairs.distance_steps / max(median, 1.0)
+    timing = math.hypot(_RISER_TIMING + stairs.distance_spread, _ONE_MORE) * stairs.distance_steps / max(median, 1.0)
     # Whether it is one riser more or less is the largest doubt of all when the room is near a multiple of them.
     doubt_bytes = math.hypot(doubt_bytes, SEGMENT_BYTES, stairs.jump_spread * headroom / math.sqrt(stairs.risers))
     risers = stairs.steps_until_full(headroom + doubt_bytes) - stairs.steps_until_full(max(headroom - doubt_bytes, 0.0))

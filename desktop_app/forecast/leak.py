@@ -128,7 +128,8 @@ class LeakCause(CauseModel):
         if trend is None or demand is None:
             self._looked = None
             return None
-        brim = self._risers.brim(trend.level_bytes, demand, evidence, float(room))
+        jump = trend.stairs.jump_bytes if trend.stairs is not None else 0.0
+        brim = self._risers.brim(trend.level_bytes, demand, evidence, float(room), jump_bytes=jump)
         verdict = _judge(trend, demand, float(room), brim, evidence, environment)
         if self._looked is None or self._looked[0] == self._last_step:
             self._looked = self._last_step, trend, verdict.to_go.median
@@ -171,7 +172,7 @@ def _enough_evidence(trend: Trend, to_go: StepsToGo, environment: Environment) -
         stairs = trend.stairs
         one_more = to_go.median <= 1.5 * stairs.distance_steps
         if stairs.event is None:
-            return stairs.risers >= _MIN_RISERS or one_more
+            return one_more or (stairs.risers >= _MIN_RISERS and trend.steps >= ENOUGH_STEPS)
         large = stairs.jump_bytes >= _ONCE_SHARE * environment.capacity_bytes
         return stairs.risers >= _MIN_TIED_RISERS or (large and to_go.median <= stairs.distance_steps)
     if to_go.low <= LAST_MOMENT_STEPS:

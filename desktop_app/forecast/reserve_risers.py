@@ -29,14 +29,18 @@ _UNIFORM_SD: Final = 1.0 / math.sqrt(12.0)
 # What was idle at the peak when a request found no place, as later risers and the refusal had it: deviation as shares
 # of the idle memory and of the riser. From 22 leaks of the tuning half of benchmarks/forecast_corpus.py.
 _IDLE_DOUBT: Final = 0.2
-_RISER_DOUBT: Final = 0.08
+_RISER_DOUBT: Final = 0.12
+_IDLE_LATER: Final = 1.2  # times what was idle before the first few risers: it grows a little with each
+_UNSURE: Final = 1.5  # risers left, of a size that may be another: whether one more fits is open
+_UNSURE_LEFT: Final = (0.85, 0.3)
+_OWN_RISER: Final = 1.5
 # Before the first riser: shares of what is idle at the peak, over the same leaks.
-_FIRST_RISER: Final = 0.8
-_FIRST_IDLE: Final = (0.5, 0.25)
+_FIRST_RISER: Final = 1.0
+_FIRST_IDLE: Final = (0.55, 0.25)
 _OVERDUE_SHARE: Final = 0.6  # of what is idle now, once less is idle than when the risers before came
 # Steps of every length: what could not be used when it ran out, over the median of the idle splits and above the
 # demand that one step in twenty exceeds: 0.42 to 0.96 in ten leaks of the tuning half.
-_SPLITS_WASTED: Final = (0.7, 0.2)
+_SPLITS_WASTED: Final = (0.7, 0.3)
 _SPLITS_STEPS: Final = 30
 
 
@@ -75,8 +79,13 @@ class ReserveRisers:
             self._idle_after = max(0.0, reserved_peak_bytes - live_peak_bytes)
         self._reserved = reserved_peak_bytes
 
-    def brim(self, level_bytes: float, demand: Demand, evidence: Evidence, room_bytes: float) -> Brim | None:
-        """``level_bytes`` is live between steps now; ``room_bytes`` the most that the allocator can reserve."""
+    def brim(
+        self, level_bytes: float, demand: Demand, evidence: Evidence, room_bytes: float, *, jump_bytes: float = 0.0
+    ) -> Brim | None:
+        """``level_bytes`` is live between steps now; ``room_bytes`` the most that the allocator can reserve.
+
+        ``jump_bytes``: live grows by so much at once.
+        """
         if self._reserved is None:
             return None
         if demand.varied:
@@ -85,10 +94,14 @@ class ReserveRisers:
             return Brim(room_bytes - share * idle, doubt * idle, level_bytes + demand.high_bytes)
         peak = level_bytes + demand.typical_bytes
         riser, regular = self._riser()
+        if riser <= _OWN_RISER * jump_bytes:  # it is the jump itself that had to be asked for, not a block of the step
+            riser = 0.0
         left, left_sd = _left_over(max(room_bytes - self._reserved, 0.0), riser, regular=regular)
         idle, idle_sd = self._idle(peak, riser)
-        headroom = (room_bytes - left - idle - peak) / (1.0 + self._idle_growth())
-        return Brim(peak + headroom, math.hypot(left_sd, idle_sd), peak)
+        # What was idle before a riser was seen after the jump that brought it: any share of that may have been needed.
+        unseen, unseen_sd = 0.5 * jump_bytes, _UNIFORM_SD * jump_bytes
+        headroom = (room_bytes - left - idle - unseen - peak) / (1.0 + self._idle_growth())
+        return Brim(peak + headroom, math.hypot(left_sd, idle_sd, unseen_sd), peak)
 
     def _newest(self) -> list[_Riser]:
         return list(self._risers)[-_SIZED:]
@@ -117,6 +130,8 @@ class ReserveRisers:
         assert self._reserved is not None
         if self._risers:
             idle = max(0.0, float(np.mean([riser.idle_bytes for riser in self._newest()[-3:]])))
+            if len(self._risers) < _SIZED:
+                idle *= _IDLE_LATER
             doubt = math.hypot(_IDLE_DOUBT * idle, _RISER_DOUBT * riser_bytes)
         else:
             share, spread = _FIRST_IDLE
@@ -132,8 +147,11 @@ def _left_over(left_bytes: float, riser_bytes: float, *, regular: bool) -> tuple
     """What of ``left_bytes`` is too little for one more riser, and its deviation."""
     if riser_bytes <= SEGMENT_BYTES:
         return 0.0, 0.0
-    if left_bytes < riser_bytes:
-        return left_bytes, 0.0 if regular else 0.5 * left_bytes
+    if regular and left_bytes < riser_bytes:
+        return left_bytes, 0.05 * left_bytes
+    if not regular and left_bytes < _UNSURE * riser_bytes:
+        share, spread = _UNSURE_LEFT
+        return share * left_bytes, spread * left_bytes
     if regular and left_bytes < _FEW * riser_bytes:
         return left_bytes % riser_bytes, _RISER_DOUBT * riser_bytes
     return 0.5 * riser_bytes, riser_bytes * _UNIFORM_SD
