@@ -113,7 +113,7 @@ def test_wrong_usage_is_one_line_with_code_2(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["demo", "leek", "--headless"], "Choose one of: cats-dogs, leak, first-step, too-big."),
+        (["demo", "leek", "--headless"], "Choose one of: cats-dogs, first-optimizer-step, batch-shape, leak, "),
         (["demo", "--headless", "--batch", "0"], "batch_size takes a whole number from 1 to 65536"),
         (["demo", "--headless", "--report", "nowhere/r.json"], "no such folder"),
         (["demo", "--headless", "--report", "."], "it is a folder"),
