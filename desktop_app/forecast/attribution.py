@@ -44,6 +44,9 @@ class Attribution:
     superseded: frozenset[Cause] = frozenset()
 
 
+_NOTHING: Final = Attribution({})
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     loser: Cause
@@ -55,10 +58,12 @@ def attribute(
     outlooks: Mapping[Cause, Outlook], *, open_causes: Collection[Cause] = (), pace_s: float | None = None
 ) -> Attribution:
     """Settle who explains what. ``open_causes``: alerts about these are out. ``pace_s``: seconds per step."""
+    if not outlooks:
+        return _NOTHING
     found = dict(outlooks)
     superseded = set(_hand_over(found))
     certain = {cause for cause, outlook in found.items() if _is_certain(outlook) or cause in open_causes}
-    for rule in _RULES:
+    for rule in _RULES if len(found) > 1 else ():
         loser, winner = found.get(rule.loser), found.get(rule.winner)
         if loser is None or winner is None:
             continue

@@ -76,10 +76,12 @@ class PriorFit:
         self._scale: float | None = None
         self._trough_bytes: float | None = None
         self._idle_ratio: float | None = None
+        self._found: tuple[Estimate, int, int, CorrectedPrior] | None = None  # with what is beside the allocator
 
     def take_phase(self, sample: PhaseSample, prior: Estimate | None) -> None:
         """Before the first optimizer call: the peak of forward and backward, with no optimizer state yet."""
         memory = sample.memory
+        self._found = None
         if sample.phase not in _STEP_PHASES:  # those are seen when a step with its optimizer state is over
             (self._seen if sample.ended else self._begun).add(sample.phase)
         if prior is None or memory is None or self._steps or sample.phase is not Phase.OPTIMIZER or sample.ended:
@@ -93,10 +95,13 @@ class PriorFit:
     def take_step(self, sample: StepSample, prior: Estimate | None) -> None:
         """The first whole steps: trough and peak. The first of them ran without state, so its peak is not compared."""
         memory = sample.memory
-        self._seen |= self._begun  # whatever began before a step has ended is over
-        self._begun.clear()
+        if self._begun:  # whatever began before a step has ended is over
+            self._seen |= self._begun
+            self._begun.clear()
+            self._found = None
         if prior is None or memory is None or self._steps >= FITTED_STEPS:
             return
+        self._found = None
         self._steps += 1
         if self._steps > 1:  # the first has no state in its forward and backward passes yet
             self._seen |= {Phase.BUILD, Phase.ZERO, *_STEP_PHASES}
@@ -112,13 +117,18 @@ class PriorFit:
         """The estimate as it stands now; ``None`` without one. ``memory``: the newest figures."""
         if prior is None:
             return None
+        beside = environment.others_bytes, environment.outside(memory) or prior.context_bytes
+        if self._found is None or self._found[0] is not prior or self._found[1:3] != beside:
+            self._found = prior, *beside, self._correct(prior, float(sum(beside)))
+        return self._found[3]
+
+    def _correct(self, prior: Estimate, beside_bytes: float) -> CorrectedPrior:
         state = _state(prior)
         offset = 0.0 if self._trough_bytes is None else self._trough_bytes - state
         scale = 1.0 if self._scale is None else self._scale
         idle = prior.reserved_peak_bytes.p50 / max(prior.live_peak_bytes.p50, 1)
         spread = math.log(prior.device_peak_bytes.p95 / max(prior.device_peak_bytes.p50, 1)) / Z95
         measured = self._scale is not None or self._trough_bytes is not None
-        outside = environment.outside(memory) or prior.context_bytes
         peaks = _live_peaks(prior)
         return CorrectedPrior(
             steps=self._steps,
@@ -126,7 +136,7 @@ class PriorFit:
             offset_bytes=offset,
             idle_ratio=max(1.0, idle if self._idle_ratio is None else self._idle_ratio),
             state_bytes=state + offset,
-            beside_bytes=float(environment.others_bytes + outside),
+            beside_bytes=beside_bytes,
             spread=max(_LEAST_SPREAD, spread * (_LEFT_SHARE if measured else 1.0)),
             live={
                 phase: (state + scale * (peak - state) if phase in _BATCH_PHASES else peak) + offset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from desktop_app.core.steps import MemoryStats, StepSample
-from desktop_app.forecast.robust import Floats, RollingOrder, median
+from desktop_app.forecast.robust import Floats, RollingOrder, theil_sen_slope
 
 RECENT_STEPS: Final = 128  # newest steps kept one by one: three times the 40 steps within which a leak must be flagged
 START_UP_STEPS: Final = 3  # optimizer state, workspaces and algorithm search: no step like the ones that follow
@@ -40,6 +41,9 @@ class Evidence:
         self._end = 0
         self._count = 0
         self._demands = RollingOrder(RECENT_STEPS)
+        self._gaps_s = RollingOrder(RECENT_STEPS - 1)  # seconds from row to row, by step
+        self._most_reserved = (0.0, 0)  # at a peak of the newest rows, and at which count
+        self._trough_slope = (0.0, 0)  # and at which count
         self._shapes: Counter[int] = Counter()
         self._shaped = 0  # steps in all of them
         self._commonest = 0  # of the shapes
@@ -98,6 +102,18 @@ class Evidence:
         usual = self._shaped and self._shapes[self._commonest] >= _USUAL_SHARE * self._shaped
         return self._commonest if usual else None
 
+    @property
+    def reserved_peak_bytes(self) -> float:
+        """The most that was reserved at a peak of the newest rows; 0 before the first one."""
+        return self._most_reserved[0]
+
+    def trough_slope(self) -> float:
+        """Bytes per step by which the troughs of the newest rows grow; there must be two rows."""
+        if self._trough_slope[1] != self._count:
+            slope = theil_sen_slope(self.column("step"), self.column("live_after_bytes"))
+            self._trough_slope = slope, self._count
+        return self._trough_slope[0]
+
     def seconds_per_step(self) -> float | None:
         """Wall time per step, short interruptions (validation, saving) included, pauses left out."""
         if self._count - self._pace_of_row >= _PACE_EVERY or self.rows <= _PACE_EVERY:
@@ -105,15 +121,17 @@ class Evidence:
         return self._pace_s
 
     def _pace(self) -> float | None:
-        if self.rows < 2:
+        gaps = self._gaps_s.ordered
+        typical = self._gaps_s.median() if gaps else 0.0
+        if typical <= 0:
             return None
-        times, steps = self.column("t_s"), self.column("step")
-        gaps = (times[1:] - times[:-1]) / np.maximum(steps[1:] - steps[:-1], 1.0)
-        typical = median(gaps)
-        kept = gaps[gaps <= _PAUSE_RATIO * typical]
-        return float(kept.sum() / kept.size) if typical > 0 else None
+        kept = gaps[: bisect_right(gaps, _PAUSE_RATIO * typical)]
+        return sum(kept) / len(kept)
 
     def _append(self, sample: StepSample, memory: MemoryStats) -> None:
+        if self._count:
+            before = self._rows[:2, self._end - 1]
+            self._gaps_s.add((sample.t_s - float(before[1])) / max(sample.step - float(before[0]), 1.0))
         row = (
             sample.step,
             sample.t_s,
@@ -131,7 +149,17 @@ class Evidence:
         self._end += 1
         self._count += 1
         self._demands.add(float(max(memory.live_peak_bytes - memory.live_bytes, 0)))
+        self._note_reserved(float(memory.reserved_peak_bytes))
         self._note_shape(sample.batch_samples)
+
+    def _note_reserved(self, reserved: float) -> None:
+        most, at = self._most_reserved
+        if reserved >= most:
+            self._most_reserved = reserved, self._count
+        elif self._count - at >= RECENT_STEPS:  # that row is not among the newest any more
+            newest = self.column("reserved_peak_bytes")
+            place = int(newest.argmax())
+            self._most_reserved = float(newest[place]), self._count - newest.size + place + 1
 
     def _note_shape(self, size: int) -> None:
         self._shapes[size] += 1

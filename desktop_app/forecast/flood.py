@@ -51,8 +51,7 @@ def _calm_mark(
         return expected
     beside = environment.device_bytes(evidence.memory) - evidence.memory.reserved_bytes
     reserved = max(evidence.memory.reserved_peak_bytes, evidence.memory.reserved_bytes)
-    if evidence.rows:
-        reserved = max(reserved, int(evidence.column("reserved_peak_bytes").max()))
+    reserved = max(reserved, int(evidence.reserved_peak_bytes))
     low = float(beside + reserved)
     margin = max(SEGMENT_BYTES, _MEASURED_MARGIN * low)
     if expected is not None:

@@ -183,11 +183,12 @@ class Forecaster:
         return View(self._evidence, self._environment, self._prior, corrected)
 
     def _assess(self, view: View, t_s: float, step: int, *, of_surroundings: bool = False) -> Update:
-        found = [model.outlook(view, known=self._policy.is_open(model.cause)) for model in self._models]
+        open_causes = [alert.cause for alert in self._policy.open_alerts]
+        found = [model.outlook(view, known=model.cause in open_causes) for model in self._models]
         pace_s = self._evidence.seconds_per_step()
         settled = attribute(
             {outlook.cause: outlook for outlook in found if outlook is not None},
-            open_causes=[alert.cause for alert in self._policy.open_alerts],
+            open_causes=open_causes,
             pace_s=pace_s,
         )
         changes = self._policy.update(

@@ -78,7 +78,7 @@ class FragmentationCause(CauseModel):
         self._start_over()
 
     def _start_over(self) -> None:
-        self._trend = TroughTrend()
+        self._trend = TroughTrend(of_events=False)
         self._looked: tuple[int, Trend | None] | None = None  # (step, what was found)
         self._newest = RollingOrder(_SMOOTH_STEPS)
         self._lowest: tuple[float, int] | None = None  # (idle splits, step)

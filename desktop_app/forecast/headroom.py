@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from desktop_app.core.forecasts import AlertSeverity
-from desktop_app.core.steps import Phase, PhaseSample, StepSample
+from desktop_app.core.steps import MemoryStats, Phase, PhaseSample, StepSample
 from desktop_app.core.units import MIB
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.evidence import START_UP_STEPS
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo, normal_cdf
-from desktop_app.forecast.sampled_growth import Growth, SampledGrowth
+from desktop_app.forecast.sampled_growth import LEAST_COME, Growth, SampledGrowth
 
 LIKELY_P: Final = 0.5
 WATCH_P: Final = 0.15
@@ -102,6 +102,15 @@ class NeedWatch:
             room = max(view.environment.allocator_room(memory), memory.reserved_peak_bytes)
             self._managed = min(self._managed, float(room))
 
+    @property
+    def most_bytes(self) -> float:
+        """No less than the need of a step."""
+        return max(self._most, self._live)
+
+    def foresees_phases(self, view: View) -> bool:
+        """The estimate tells of phases that have not been seen yet."""
+        return view.corrected is not None and not self._seen >= _UNTOUCHED_PHASES
+
     def take_phase(self, sample: PhaseSample) -> None:
         """Take a phase: its demand is known once it is over."""
         if sample.ended or sample.done:
@@ -165,8 +174,11 @@ class HeadroomCause(CauseModel):
 
     def outlook(self, view: View, *, known: bool) -> Outlook | None:
         """What will happen to what the run has still to get; ``None`` while there is enough for it."""
+        memory = view.evidence.memory
+        if memory is None or not self.series.samples or self._is_calm(memory, view):
+            return None
         need = self._need.need(view)
-        if need is None or not self.series.samples:
+        if need is None:
             return None
         room = float(view.environment.allocator_room(view.evidence.memory))
         danger = self._worst(need, room, view, known=known)
@@ -185,6 +197,16 @@ class HeadroomCause(CauseModel):
             peak_low_bytes=peak if danger.certain else None,
             peak_high_bytes=peak if danger.certain else None,
         )
+
+    def _is_calm(self, memory: MemoryStats, view: View) -> bool:
+        """What all the dangers ask for is missing; the usual case, and cheap to see."""
+        evidence = view.evidence
+        retried = evidence.retried_at_step
+        if retried is not None and evidence.step - retried <= _RETRY_STEPS:
+            return False
+        most = max(float(memory.reserved_bytes), self._need.most_bytes)
+        left = view.environment.allocator_room(memory) - most
+        return left > 0.0 and self._rise() < LEAST_COME * left and not self._need.foresees_phases(view)
 
     def _worst(self, need: Need, room: float, view: View, *, known: bool) -> _Danger | None:
         found = (

@@ -50,6 +50,8 @@ class Policy:
     @property
     def open_alerts(self) -> tuple[Alert, ...]:
         """Alerts that are not over, in the order of their raising."""
+        if not self._states:
+            return ()
         open_alerts = [state.alert for state in self._states.values() if state.alert is not None]
         return tuple(sorted(open_alerts, key=lambda alert: alert.alert_id))
 

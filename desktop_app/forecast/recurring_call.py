@@ -12,7 +12,7 @@ from desktop_app.forecast.cause_model import View
 from desktop_app.forecast.coming_call import Need, short_probability, usual_idle_bytes
 from desktop_app.forecast.demand import recent_demand
 from desktop_app.forecast.environment import Environment
-from desktop_app.forecast.robust import Floats, theil_sen_slope
+from desktop_app.forecast.evidence import Evidence
 
 _KEPT: Final = 8
 _LEAST_KEPT_BYTES: Final = 16 * MIB
@@ -121,8 +121,8 @@ def next_step_need(view: View, memory: MemoryStats, kept_bytes: float) -> tuple[
     return need, short_probability(need, memory, view.environment, survived_bytes=borne, idle_bytes=idle)
 
 
-def trough_growth(steps: Floats, troughs: Floats, ahead: float) -> float:
+def trough_growth(evidence: Evidence, ahead: float) -> float:
     """How much the troughs will have grown in ``ahead`` steps, if they go on as they have lately; never below 0."""
-    if steps.size < _LEAST_ROWS:
+    if evidence.rows < _LEAST_ROWS:
         return 0.0
-    return max(0.0, theil_sen_slope(steps, troughs)) * ahead
+    return max(0.0, evidence.trough_slope()) * ahead

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -129,12 +130,12 @@ def without_curve(residual: Floats) -> Floats:
 @lru_cache(maxsize=256)
 def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats]:
     """Indices of the pairs, and how far they are apart."""
-    first, second = np.triu_indices(points, 1)
+    distances: Iterable[int] = range(1, points)
     if points > _ALL_PAIRS_POINTS:
-        distances = {points * part // _DISTANCES for part in range(1, _DISTANCES)}
-        used = np.isin(second - first, list(distances))
-        first, second = first[used], second[used]
-    return first, second, (second - first).astype(np.float64)
+        distances = sorted({points * part // _DISTANCES for part in range(1, _DISTANCES)})
+    first = np.concatenate([np.arange(points - distance) for distance in distances])
+    apart = np.repeat(np.array(distances), [points - distance for distance in distances])
+    return first, first + apart, apart.astype(np.float64)
 
 
 @lru_cache(maxsize=256)

@@ -89,7 +89,7 @@ class SampledGrowth:
 
     def __init__(self, *, turn: int = 0) -> None:
         """``turn``: which of ``REFIT_EVERY`` samples a line is looked for at, so that several series take turns."""
-        self._trend = TroughTrend()
+        self._trend = TroughTrend(of_events=False)
         self._turn = turn % REFIT_EVERY
         self._times: deque[float] = deque(maxlen=_PACE_SAMPLES)
         self._heights = Heights()
@@ -133,11 +133,11 @@ class SampledGrowth:
         Without a horizon it is the run's end. ``limit_sd_bytes`` is what the limit may be off by. The growth is not
         looked for before it can have come as far as ``least_come`` of what is left.
         """
-        horizon_s = seconds_left(view) if horizon_s is None else horizon_s
         limit_bytes = max(limit_bytes, self.value + _LEAST_ROOM * abs(limit_bytes))
         room = limit_bytes - self.value
         if self._count < 2 or self.value - (self.lowest or 0.0) < least_come * room:
             return None
+        horizon_s = seconds_left(view) if horizon_s is None else horizon_s
         trend = self._trend_towards(room, horizon_s, known=known)
         if trend is None:
             return None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from desktop_app.core.forecasts import Cause, Forecast
 from desktop_app.core.steps import Phase
@@ -23,7 +22,12 @@ def summarize(
     """The forecast at ``t_s`` after ``step``. ``pace_s``: seconds per step."""
     flood = flood_mark(view.evidence, view.environment, view.prior, outlooks.values(), corrected=view.corrected)
     within, p_epoch, p_run = _probabilities(view, step, outlooks)
-    calm = Forecast(
+    first = worst(outlooks.values()) if outlooks else None
+    if first is None or first.severity is None:
+        of_cause: dict[str, Any] = {}
+    else:
+        of_cause = _of_cause(first, sum(outlook.p_run for outlook in outlooks.values()), pace_s)
+    return Forecast(
         t_s=t_s,
         step=step,
         device_bytes=view.environment.device_bytes(view.evidence.memory),
@@ -33,11 +37,8 @@ def summarize(
         p_oom_epoch=p_epoch,
         flood_low_bytes=flood[0] if flood is not None else None,
         flood_high_bytes=flood[1] if flood is not None else None,
+        **of_cause,
     )
-    first = worst(outlooks.values())
-    if first is None or first.severity is None:
-        return calm
-    return _with_cause(calm, first, sum(outlook.p_run for outlook in outlooks.values()), pace_s)
 
 
 def _probabilities(
@@ -45,6 +46,9 @@ def _probabilities(
 ) -> tuple[dict[int, float], float | None, float]:
     """P(OOM) within k steps, to the end of the epoch and of the run; never falling with the horizon."""
     unseen = _p_unseen(view)
+    if not outlooks and unseen == 0.0:
+        calm = None if view.environment.steps_to_epoch_end(step) is None else 0.0
+        return dict.fromkeys(WITHIN_STEPS, 0.0), calm, 0.0
     p_run = combined([unseen, *(outlook.p_run for outlook in outlooks.values())])
     within: dict[int, float] = {}
     least = 0.0
@@ -74,19 +78,24 @@ def _p_unseen(view: View) -> float:
     )
 
 
-def _with_cause(calm: Forecast, outlook: Outlook, total_p: float, pace_s: float | None) -> Forecast:
+def _of_cause(outlook: Outlook, total_p: float, pace_s: float | None) -> dict[str, Any]:
+    """The fields of a forecast that tell its cause."""
     to_go = outlook.to_go
     pace_s = pace_s if outlook.pace_s is None else outlook.pace_s
-    return replace(
-        calm,
-        cause=outlook.cause,
-        cause_share=outlook.p_run / total_p if total_p > 0 else 1.0,
-        severity=outlook.severity,
-        eta_steps=to_go.median if to_go is not None else None,
-        eta_steps_low=to_go.low if to_go is not None else None,
-        eta_steps_high=to_go.high if to_go is not None else None,
-        eta_s=in_seconds(to_go.median, pace_s) if to_go is not None else None,
-        eta_low_s=in_seconds(to_go.low, pace_s) if to_go is not None else None,
-        eta_high_s=in_seconds(to_go.high, pace_s) if to_go is not None else None,
-        evidence=dict(outlook.evidence),
-    )
+    fields = {
+        "cause": outlook.cause,
+        "cause_share": outlook.p_run / total_p if total_p > 0 else 1.0,
+        "severity": outlook.severity,
+        "evidence": dict(outlook.evidence),
+    }
+    if to_go is None:
+        return fields
+    low, high = to_go.low, to_go.high
+    return fields | {
+        "eta_steps": to_go.median,
+        "eta_steps_low": low,
+        "eta_steps_high": high,
+        "eta_s": in_seconds(to_go.median, pace_s),
+        "eta_low_s": in_seconds(low, pace_s),
+        "eta_high_s": in_seconds(high, pace_s),
+    }

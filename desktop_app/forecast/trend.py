@@ -79,14 +79,14 @@ class Trend:
 
 
 class TroughTrend:
-    """Takes one trough per step of equal shape. Not thread-safe."""
+    """Takes one trough per step of equal shape. Not thread-safe. ``of_events``: it may grow with saves and the like."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_events: bool = True) -> None:
         self._search = LineSearch()
         self._ordinary = OrdinaryChange()
         self._ramps = RampWatch()
         self._stairs = StairWatch()
-        self._tied = EventStairWatch(self._ordinary)
+        self._tied = EventStairWatch(self._ordinary) if of_events else None
         self._step = 0
         self._trough = 0.0
         self._reserved = 0.0
@@ -94,7 +94,8 @@ class TroughTrend:
 
     def take_phase(self, sample: PhaseSample) -> None:
         """Take an event that growth may come with."""
-        self._tied.take_phase(sample)
+        if self._tied is not None:
+            self._tied.take_phase(sample)
 
     def add(self, step: int, trough_bytes: float, batch_samples: int, reserved_bytes: float, *, epoch: int = 1) -> None:
         """Take a step; one that is not after the last says nothing."""
@@ -104,12 +105,14 @@ class TroughTrend:
         if self._ramps.fell(step, trough_bytes, change):
             self._search = LineSearch()
             self._stairs.restart()
-            self._tied.restart()
+            if self._tied is not None:
+                self._tied.restart()
             self._before_risers.clear()
         elif change.outstanding and change.size_bytes > 0:
             self._before_risers.append((self._trough, self._reserved))
         self._stairs.add(step, change)
-        self._tied.add(step, trough_bytes, change, epoch=epoch)
+        if self._tied is not None:
+            self._tied.add(step, trough_bytes, change, epoch=epoch)
         self._search.series.append(step, trough_bytes, batch_samples, reserved_bytes)
         self._step, self._trough, self._reserved = step, trough_bytes, reserved_bytes
 
@@ -123,7 +126,8 @@ class TroughTrend:
 
     def _clearest_stairs(self) -> Stairs | None:
         """Those that come with an event, unless only some of the risers do."""
-        any_stairs, tied = self._stairs.stairs(self._step), self._tied.stairs(self._step)
+        any_stairs = self._stairs.stairs(self._step)
+        tied = self._tied.stairs(self._step) if self._tied is not None else None
         if tied is None or (any_stairs is not None and any_stairs.risers > tied.risers + 1):
             return any_stairs
         return tied

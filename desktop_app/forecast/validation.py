@@ -265,7 +265,7 @@ class ValidationCause(CauseModel):
         room = view.environment.allocator_room(memory)
         if steps is None or room - trough - demand > _NEAR_SHARE * room:
             return None
-        growth = trough_growth(view.evidence.column("step"), view.evidence.column("live_after_bytes"), steps)
+        growth = trough_growth(view.evidence, steps)
         need = Need(trough + demand + growth, 0.5 * growth)
         borne = float(view.evidence.column("live_peak_bytes").max())
         probability = short_probability(need, memory, view.environment, survived_bytes=borne)
