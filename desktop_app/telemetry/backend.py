@@ -10,7 +10,9 @@ from desktop_app.core.errors import ExitCode, FloodmarkError
 from desktop_app.core.telemetry import Card, ProcessSample, Reading, Reason
 
 # Reasons that mean "this card cannot be read at all until it is opened again".
-OUTAGE_REASONS: Final = frozenset({Reason.GPU_LOST, Reason.NO_DRIVER, Reason.DRIVER_MISMATCH})
+# The worst first. A driver that answers "unknown error" to everything (containers whose devices were taken away) does
+# so until the library is initialised again.
+OUTAGE_REASONS: Final = (Reason.GPU_LOST, Reason.NO_DRIVER, Reason.DRIVER_MISMATCH, Reason.UNKNOWN_ERROR)
 
 
 class Advice(StrEnum):
@@ -40,10 +42,11 @@ class BackendUnavailable(FloodmarkError):  # noqa: N818  a state of the machine,
 
 
 class Backend(Protocol):
-    """Cards and their fields. One thread at a time; the sampler thread owns it once it runs.
+    """Cards and their fields. One thread at a time for each card; the sampler owns it once it runs.
 
     ``open`` may be called again: while open it returns the same cards, after ``close`` it looks anew. Every ``read_*``
     returns a reading for each field of its lane and raises ``BackendUnavailable`` only when nothing can be read.
+    ``open`` and ``close`` are never called while another call is under way.
     """
 
     @property
@@ -69,4 +72,5 @@ def outage_reason(readings: Mapping[str, Reading]) -> Reason | None:
     """The reason, when no field has a value and at least one says that the card is gone."""
     if any(reading.value is not None for reading in readings.values()):
         return None
-    return next((r.reason for r in readings.values() if r.reason in OUTAGE_REASONS), None)
+    seen = {reading.reason for reading in readings.values()}
+    return next((reason for reason in OUTAGE_REASONS if reason in seen), None)

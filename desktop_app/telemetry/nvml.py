@@ -82,7 +82,9 @@ class Answer:
 
 
 class NvmlDoor:
-    """Every call to the driver goes through here, and comes back as an ``Answer``. Runs in: one thread at a time.
+    """Every call to the driver goes through here, and comes back as an ``Answer``.
+
+    Runs in: one thread at a time for each card (NVML is thread-safe); ``open`` and ``close`` while nobody calls.
 
     A symbol that the library lacks is not looked for again while it is open; "not supported" is believed for a minute,
     a passing failure for two seconds; each distinct failure is logged once.
@@ -159,7 +161,7 @@ class NvmlDoor:
             return None
         if self._monotonic() < verdict[1]:
             return Answer(reason=verdict[0])
-        del self._verdicts[key]
+        self._verdicts.pop(key, None)  # another card's thread may ask at the same time
         return None
 
     def _ask(self, call: str, key: tuple[object, ...], arguments: Sequence[Any]) -> Answer:

@@ -35,7 +35,7 @@ class NvmlProbe:
 
 
 class NvmlBackend:
-    """All NVIDIA cards of the machine. Runs in: one thread at a time; every call may block in the driver.
+    """All NVIDIA cards of the machine. Runs in: one thread at a time for each card; every call may block in the driver.
 
     A card that is lost answers ``gpu_lost`` in every field while the others go on; ``close`` and ``open`` look for it
     again and keep the session's energy of each card.
@@ -84,7 +84,9 @@ class NvmlBackend:
         return () if reader is None else reader.processes()
 
     def close(self) -> None:
-        """Shut the library down; a later ``open`` starts anew."""
+        """Shut the library down; a later ``open`` starts anew. In a forked child: nothing."""
+        if os.getpid() != self._pid:
+            return
         self._present = ()
         self._door.close()
 
@@ -134,6 +136,7 @@ class NvmlBackend:
         return tuple(found)
 
     def _reader(self, card: Card) -> NvmlCard | None:
+        self._check_process()
         if not self._door.is_open:
             raise BackendUnavailable(Reason.NO_DRIVER, "NVIDIA's driver library is not open", Advice.TRY_AGAIN)
         if all(present.uuid != card.uuid for present in self._present):

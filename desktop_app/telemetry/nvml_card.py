@@ -34,6 +34,7 @@ from desktop_app.telemetry.plausibility import (
     without_all_zeros,
 )
 from desktop_app.telemetry.processes import ProcessDirectory
+from desktop_app.telemetry.stuck_load import StuckLoad
 
 # Field ids of nvml.h. The throttle counters are the long-standing ones: the newer ids for heat (251 to 253, then 269 to
 # 271, CLOCKS_EVENT_REASON_*) were renumbered between headers, so that one number means two things on two drivers.
@@ -80,6 +81,7 @@ class NvmlCard:
         self._shares = {field: BusyShare() for field in _SHARES}
         self._counter = EnergyCounter()
         self._integral = EnergyIntegral()
+        self._stuck = StuckLoad(power_limit_w=card.power_limit_w)
 
     def reopened(self, handle: Any, card: Card, traits: Traits) -> None:
         """The same card after the driver came back: energy goes on, rates start anew."""
@@ -106,6 +108,12 @@ class NvmlCard:
         readings.update(self._moved(t_s, fields))
         power = readings["power_w"] if readings["power_w"].value is not None else readings["power_average_w"]
         self._integral.update(t_s, power.value)
+        readings["utilization_percent"] = self._stuck.judge(
+            t_s,
+            readings["utilization_percent"],
+            memory_percent=readings["memory_utilization_percent"],
+            power_w=power,
+        )
         return self._in_mig(readings)
 
     def read_slow(self) -> Mapping[str, Reading]:

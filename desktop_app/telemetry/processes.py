@@ -41,7 +41,7 @@ class ProcessDirectory:
         if known is None or known.started_wall_s != started_s:
             known = self._look_up(process, started_s)
             if len(self._known) >= _MOST_KNOWN:
-                del self._known[next(iter(self._known))]
+                self._known.pop(next(iter(self._known), 0), None)  # cards are read by several threads
             self._known[pid] = known
         return known
 

@@ -188,7 +188,7 @@ int nvmlDeviceGetTotalEccErrors(device d, u32 type, u32 counter, u64 *count) {
 int nvmlDeviceGetCurrPcieLinkGeneration(device d, u32 *generation) { FAIL(*d); *generation = (u32)value(*d, "pcie_generation", 4); return SUCCESS; }
 int nvmlDeviceGetCurrPcieLinkWidth(device d, u32 *width) { FAIL(*d); *width = 16; return SUCCESS; }
 typedef struct { u64 total, free, used; } bar1;
-int nvmlDeviceGetBAR1MemoryInfo(device d, bar1 *b) { FAIL(*d); b->total = 256 * MIB; b->used = 5 * MIB; b->free = b->total - b->used; return SUCCESS; }
+int nvmlDeviceGetBAR1MemoryInfo(device d, bar1 *b) { FAIL(*d); b->total = 256 * MIB; b->used = value(*d, "bar1_used", 5 * MIB); b->free = b->total - b->used; return SUCCESS; }
 
 /* Field values: mW, bytes (32 bits), ns, °C, degrees of margin. */
 typedef struct {

@@ -7,6 +7,7 @@
  *   KIND    value KEY V [V …] [every S | rate R]   one value; one after the other, S seconds each; V + R × seconds
  *           error NAME CODE                        NAME: a function, "fieldN", or "*"
  *           sleep NAME MS                          the call takes this long (real time)
+ *           stall NAME SECONDS                     the call takes this long by fake_nvml_clock()
  *           block NAME                             the call comes back when the line no longer holds
  *           process compute|graphics|mps PID BYTES [GPU_INSTANCE COMPUTE_INSTANCE]
  *           usage PID SM MEMORY ENCODER DECODER TIMESTAMP
@@ -42,7 +43,7 @@ enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, 
 #define MAX_VALUES 12
 #define FOREVER 1e300
 
-typedef enum { VALUE, ERROR, SLEEP, BLOCK, PROCESS, USAGE, TEXT, RELOAD } kind;
+typedef enum { VALUE, ERROR, SLEEP, BLOCK, PROCESS, USAGE, TEXT, STALL, RELOAD } kind;
 typedef struct {
     unsigned char cards[NUMBERS];
     int system;
@@ -98,7 +99,7 @@ static void choose_cards(line *l, char *text) {
     }
 }
 
-static const char *const KINDS[] = {"value", "error", "sleep", "block", "process", "usage", "text", "reload"};
+static const char *const KINDS[] = {"value", "error", "sleep", "block", "process", "usage", "text", "stall", "reload"};
 
 static void parse_line(char *text) {
     char *rest, *word = strtok_r(text, " \t", &rest);
@@ -115,7 +116,7 @@ static void parse_line(char *text) {
         else { l->first = strtoull(word + 1, NULL, 0); if (dots && dots[2]) l->last = strtoull(dots + 2, NULL, 0); }
     }
     int known = -1;
-    for (int k = 0; word && k < 8; k++) if (strcmp(word, KINDS[k]) == 0) known = k;
+    for (int k = 0; word && k < 9; k++) if (strcmp(word, KINDS[k]) == 0) known = k;
     if (known < 0) { fprintf(stderr, "fake_nvml: unknown line %d\n", line_count + 1); abort(); }
     l->kind = (kind)known;
     if (l->kind != RELOAD && l->kind != USAGE && (word = strtok_r(NULL, " \t", &rest))) snprintf(l->name, sizeof l->name, "%s", word);
@@ -168,6 +169,7 @@ void fake_nvml_play(const char *script) {
     pthread_mutex_unlock(&lock);
 }
 void fake_nvml_set_clock(double seconds) { own_clock = seconds; }
+double fake_nvml_clock(void) { return now(); }
 u64 fake_nvml_calls(void) { return total_calls; }
 
 static int holds(const line *l, int card, double t) {
@@ -275,6 +277,8 @@ static int enter(const char *function, int card, int starts) {
     u64 call = ++*counter(function, card);
     const line *slow = find_line(SLEEP, card, function, call);
     double ms = slow && slow->count ? (double)slow->values[0] : 0.0;
+    const line *stall = find_line(STALL, card, function, call);
+    if (stall && stall->count) own_clock = now() + (double)stall->values[0];
     int blocked = find_line(BLOCK, card, function, call) != NULL;
     int gone = !initialised || reloads() != reloads_seen;
     pthread_mutex_unlock(&lock);
