@@ -153,7 +153,7 @@ _ALL: Final = (
     Scenario(
         "host-memory",
         _small("host-memory", image_size=28, batch_size=16, max_steps_per_s=4.0),
-        "the loader keeps every decoded image in RAM (of a simulated small computer)",
+        "the loader keeps every decoded image in RAM (of a simulated small computer): the run fails, exit code 1",
         fault="caches-samples",
         cause=Cause.HOST_MEMORY,
         runs_out=True,
