@@ -28,8 +28,8 @@ _NO_CONFIG: Final = "# Imported from the logs of another tool: there was no conf
 _HALF_A_DAY_S: Final = 43_200.0
 _DAY_S: Final = 86_400.0
 _KINDS_READ: Final = (
-    "Floodmark reads nvidia-smi (-q -x, -q, --query-gpu CSV with its first line, table, dmon, pmon), rocm-smi --json, and "
-    "the Prometheus text of dcgm-exporter and nvidia_gpu_exporter"
+    "Floodmark reads nvidia-smi (-q -x, -q, --query-gpu CSV with its first line, table, dmon, pmon), rocm-smi --json, "
+    "and the Prometheus text of dcgm-exporter and nvidia_gpu_exporter"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from desktop_app.telemetry.logs.record import LogRecord, Notes
 from desktop_app.telemetry.logs.values import Quantity, Rule, measure
 
 _START: Final = re.compile(r'\{\s*"(?:card[0-9]{1,3}|system)"\s*:\s*\{')
+_ONE_CARD: Final = re.compile(r'"(card[0-9]{1,3})"\s*:\s*(?=\{)', re.ASCII)
 _CARD: Final = re.compile(r"card([0-9]{1,3})", re.ASCII)
 _CLOCK: Final = re.compile(r"\(?([0-9.]{1,12} ?Mhz)\)?", re.ASCII | re.IGNORECASE)
 _LINK: Final = re.compile(r"[0-9]{1,2} \(([0-9.]{3,5})GT/s x([0-9]{1,2})\)", re.ASCII)
@@ -50,20 +52,30 @@ def read_rocm_json(text: str, notes: Notes) -> Iterator[LogRecord]:
             document, end = decoder.raw_decode(text, place)
         except (ValueError, RecursionError) as error:
             at = error.lineno if isinstance(error, json.JSONDecodeError) else line
-            notes.leave_out(at, "damaged JSON; write the file again", text[place : place + 80])
+            notes.leave_out(at, "damaged JSON; cards that are whole are read", text[place : place + 80])
+            yield from _records(_whole_cards(text[place:], decoder), line, text[place:], notes)
             return
-        cards = [name for name in document if _CARD.fullmatch(name)] if isinstance(document, dict) else []
-        if not cards:
+        if not any(_CARD.fullmatch(name) for name in document):
             notes.leave_out(line, "a document without cards", text[place : place + 80])
-        yield from _records(document, cards, line, text[place:end], notes)
+        yield from _records(document, line, text[place:end], notes)
         place = text.find("{", end)
 
 
-def _records(document: dict[str, Any], cards: list[str], line: int, text: str, notes: Notes) -> Iterator[LogRecord]:
+def _whole_cards(text: str, decoder: json.JSONDecoder) -> dict[str, Any]:
+    """Cards that can be read by themselves in a damaged document."""
+    cards: dict[str, Any] = {}
+    for found in _ONE_CARD.finditer(text):
+        with contextlib.suppress(ValueError, RecursionError):
+            cards[found[1]], _ = decoder.raw_decode(text, found.end())
+    return cards
+
+
+def _records(document: dict[str, Any], line: int, text: str, notes: Notes) -> Iterator[LogRecord]:
     system = document.get("system")
     driver = str(system.get("Driver version", "")) if isinstance(system, dict) else ""
-    for name in cards:
-        values = document[name]
+    for name, values in document.items():
+        if not _CARD.fullmatch(name):
+            continue
         at = line + max(text.count("\n", 0, text.find(f'"{name}"')), 0)
         if not isinstance(values, dict):
             notes.leave_out(at, f"{name}: not a list of values", str(values))

@@ -135,13 +135,14 @@ class TableSection:
 
     def _process(self, number: int, found: re.Match[str]) -> None:
         index, pid, kind, name, memory = found.groups()
-        if not int(pid):
+        number_of_process = whole(pid)
+        if not number_of_process:
             self._notes.leave_out(number, "pid: not a process", pid)
             return
         maker = self._processes.setdefault(int(index), self._maker(number, int(index)))
         maker.lists_processes = True
         used = measure(memory, f.PROCESS_MEMORY) or Reading(None, Reason.UNKNOWN_ERROR)
-        maker.processes.append(LoggedProcess(int(pid[:10]), name, _KINDS.get(kind), used))
+        maker.processes.append(LoggedProcess(number_of_process, name, _KINDS.get(kind), used))
 
     def _instance(self, number: int, found: re.Match[str]) -> None:
         index, _, _, device, used, total = found.groups()

@@ -5,6 +5,7 @@ The DTD is never fetched and no entity is unfolded.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from desktop_app.telemetry.logs.times import stamp_of
 from desktop_app.telemetry.logs.values import Rule, measure, reason_of, uuid_of, whole
 
 _DEEPEST: Final = 40
+_WHOLE_CARD: Final = re.compile(r"<gpu\b[^<>]*>(?:(?!<gpu\b).)*?</gpu\s*>", re.DOTALL)
 _POWER: Final = ("gpu_power_readings", "power_readings")  # since driver 535, and before
 # Paths under <gpu>. The module's power stands beside the card's and is another number (cases NV-75): it stays raw.
 _PATHS: Final[dict[str, Rule]] = {
@@ -118,12 +120,15 @@ def _read_document(text: str, first_line: int, notes: Notes) -> Iterator[LogReco
         reader.parse(body)
     except expat.ExpatError as error:
         why = expat.errors.messages[error.code] if error.code in expat.errors.messages else str(error)
-        notes.leave_out(first_line + error.lineno - 1, f"damaged XML ({why}); cards before it are read")
+        notes.leave_out(first_line + error.lineno - 1, f"damaged XML ({why}); cards that are whole are read")
+        reader.cards += _whole_cards(body, first_line, known=len(reader.cards))
     except _ForbiddenError as error:
         notes.leave_out(first_line, str(error))
         return
     if rest.strip():
         notes.leave_out(first_line + body.count("\n"), "text after the XML document", rest.strip())
+    if not reader.cards and not notes.left_out:
+        notes.leave_out(first_line, "a document without a card")
     stamp = _time(reader, notes)
     heads = {name: reader.heads.get(name, "") for name in ("driver_version", "cuda_version")}
     all_there = whole(reader.heads.get("attached_gpus", "")) == len(reader.cards)
@@ -133,6 +138,17 @@ def _read_document(text: str, first_line: int, notes: Notes) -> Iterator[LogReco
     for place, node in enumerate(reader.cards):
         number = place if all_there else None  # nvidia-smi prints cards in the order of their indexes
         yield _record(node, number, stamp, heads, notes)
+
+
+def _whole_cards(text: str, first_line: int, *, known: int) -> list[_Node]:
+    """Cards that can be read by themselves in a damaged document, after the ``known`` ones."""
+    found: list[_Node] = []
+    for card in list(_WHOLE_CARD.finditer(text))[known:]:
+        reader = _Reader(first_line + text.count("\n", 0, card.start()))
+        with contextlib.suppress(expat.ExpatError, _ForbiddenError):
+            reader.parse(f"<nvidia_smi_log>{card[0]}</nvidia_smi_log>")
+            found += reader.cards
+    return found
 
 
 def _time(reader: _Reader, notes: Notes) -> Stamp | None:
