@@ -68,7 +68,8 @@ def _lines(result: Import) -> Iterator[str]:
             yield f"  {file.path}: {', '.join(file.kinds)}, {_many(file.records, 'record')}"
     yield f"Times: {_span(result)}; {_many(result.rows, 'row')}"
     if result.untimed_rows:
-        yield f"  {result.untimed_rows:,} rows have no time that can be compared: kept apart in telemetry_untimed"
+        have = "has" if result.untimed_rows == 1 else "have"
+        yield f"  {_many(result.untimed_rows, 'row')} {have} no time to compare: kept apart in telemetry_untimed"
     if result.steps_back:
         yield f"  {result.steps_back:,} times the clock steps back; rows stay at the times that they say"
     for card in result.cards:

@@ -124,6 +124,7 @@ class _Run:
         self._folder: SessionFolder | None = None
         self._days = 0.0  # passed since the first time of day of a file
         self._before: Stamp | None = None
+        self._unnamed: dict[int, Stamp] = {}  # the last moment of a card that has no identity
 
     def read(self, number: int, file: ImportedFile, dates: DateOrder) -> None:
         """One file, as far as it can be read."""
@@ -171,6 +172,8 @@ class _Run:
     def _take(self, file: int, record: LogRecord) -> None:
         known = len(self._book.cards)
         card = self._book.find(record.card, file=file)
+        if record.readings and not self._tells_cards_apart(file, card, record):
+            return
         database = self._opened(file)
         if len(self._book.cards) > known:
             database.add_card(card)
@@ -182,6 +185,20 @@ class _Run:
             t_s = seconds
         card.add(record)
         database.add(card, record, t_s=t_s, timed=seconds is not None)
+
+    def _tells_cards_apart(self, file: int, card: ImportedCard, record: LogRecord) -> bool:
+        """Whether the row can be taken for its card's. A second row of one moment is another card's, but whose?"""
+        said = record.card
+        if said.uuid is not None or said.bus_id is not None or said.index is not None:
+            return True
+        notes = self.result.files[file].notes
+        if record.stamp is not None and self._unnamed.get(card.number) == record.stamp:
+            notes.leave_out(record.line, "a second row of one moment that does not say whose; ask for index or uuid")
+            return False
+        if record.stamp is not None:
+            self._unnamed[card.number] = record.stamp
+        notes.remark(record.line, "rows do not say which card they are about (no index, uuid or bus id): taken as one")
+        return True
 
     def _seconds(self, stamp: Stamp | None, file: int, line: int) -> float | None:
         """The time on the one axis of the session; ``None`` where it has none that can be compared."""

@@ -24,6 +24,8 @@ _TIME_HEADS: Final = frozenset({"timestamp", "time", "date"})
 _KNOWN: Final = (
     frozenset({*QUERY, *QUERY_TEXTS, *QUERY_CARD, "power.limit", "memory.free", "timestamp"}) | _PROCESS_HEADS
 )
+# Most lines have none of these words and need no closer look.
+_HINT: Final = re.compile("|".join(map(re.escape, sorted(_KNOWN - _PLAIN_WORDS))), re.IGNORECASE)
 _MOST_CELLS: Final = 2000
 
 
@@ -51,7 +53,7 @@ class CsvHeader:
 def header_of(line: str) -> CsvHeader | None:
     """The header that ``line`` is, or ``None``. One known name that only nvidia-smi has is enough."""
     text = line.strip().lstrip("\ufeff")
-    if not text or len(text) > 65536 or text[0] in "|+#{<":
+    if not text or len(text) > 65536 or text[0] in "|+#{<" or _HINT.search(text) is None:
         return None
     separator = max(_SEPARATORS, key=text.count)
     heads = [_split_head(cell) for cell in _cells(text, separator)]
@@ -80,6 +82,7 @@ class CsvTable:
         self._header = header
         self._notes = notes
         self._order = order
+        self._of_processes = header.of_processes
 
     def cells_of(self, line: str) -> list[str]:
         return _cells(line, self._header.separator)
@@ -96,7 +99,7 @@ class CsvTable:
         for column, cell in zip(self._header.columns, cells, strict=True):
             if column.name in _TIME_HEADS and maker.stamp is None:
                 self._time(maker, column.name, cell)
-            elif self._header.of_processes and column.name in _PROCESS_HEADS:
+            elif self._of_processes and column.name in _PROCESS_HEADS:
                 process[column.name] = cell.strip()
             elif column.rule is not None:
                 maker.number(column.name, cell, column.rule, unit=column.unit, comma=comma)
@@ -106,7 +109,7 @@ class CsvTable:
                 maker.say(QUERY_TEXTS[column.name], cell)
             else:
                 maker.keep(column.title if column.unit is None else f"{column.title} [{column.unit}]", cell)
-        if self._header.of_processes:
+        if self._of_processes:
             self._process(maker, process)
         yield maker.make()
 
