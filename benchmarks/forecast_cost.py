@@ -4,11 +4,12 @@
 
 Feeds made-up runs as the forecaster's thread gets them: steps, a validation and a save after every epoch, surroundings
 once a second. Prints CPU time per update with all causes (mean, median, P99, maximum), the share of a core that 20
-steps/s would take, what each cause costs, and how much the process has grown over a run of a million steps. Budget:
-2 ms per update, 1 % of a core at 20 steps/s (0.5 ms), no growth.
+steps/s would take, the same of a sample of telemetry, what each cause costs, and how much the process has grown over a
+run of a million steps. Budget: 2 ms per update, 1 % of a core at 20 steps/s (0.5 ms), no growth.
 
 Times are those of one thread; other work on the same cores still stretches them. The reference beside them is a fixed
-piece of work (sorting 2,000 floats): divide by it to compare two machines, or two moments of one.
+piece of work (sorting 2,000 floats) between the updates of the same run: divide by it (the last column: mean over
+reference) to compare two machines, or two moments of one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -28,6 +30,7 @@ from desktop_app.forecast.forecaster import CAUSES, Forecaster
 CAPACITY: Final = 6 * GIB
 UPDATES_PER_S: Final = 20
 EPOCH: Final = 250
+REFERENCE_EVERY: Final = 64  # samples
 JUDGED: Final = 16  # of the million steps, one in so many; the thread does the same with a backlog
 Sample = StepSample | PhaseSample | Surroundings
 Run = Callable[[np.random.Generator, int], np.ndarray]
@@ -113,21 +116,56 @@ def feed(forecaster: Forecaster, sample: Sample) -> None:
         forecaster.update_surroundings(sample)
 
 
-def cost_ms(run: Run, count: int) -> tuple[np.ndarray, float]:
-    """CPU time of this thread for the update of each step; and per step with everything that comes between."""
+@dataclass
+class Costs:
+    """CPU time of this thread in ms: of the update of each step, each phase and each sample of telemetry."""
+
+    steps: list[float] = field(default_factory=list)
+    phases: list[float] = field(default_factory=list)
+    around: list[float] = field(default_factory=list)
+    references: list[float] = field(default_factory=list)
+
+    @property
+    def per_step(self) -> float:
+        """With everything that comes between steps."""
+        return (sum(self.steps) + sum(self.phases) + sum(self.around)) / len(self.steps)
+
+    def line(self, name: str, spent: list[float]) -> str:
+        cost, reference = np.array(spent), float(np.median(self.references))
+        return (
+            f"{name:22} {cost.mean():8.3f} {np.median(cost):8.3f} {np.quantile(cost, 0.99):8.3f} {cost.max():8.3f} "
+            f"{reference:10.3f} {cost.mean() / reference:9.2f}"
+        )
+
+
+def cost_ms(run: Run, count: int, *, growing: bool = False) -> Costs:
+    """``growing``: what others hold, what lies outside the allocator, and RAM grow until they are full."""
     rng = np.random.default_rng(0)
     forecaster = Forecaster(capacity_bytes=CAPACITY)
-    costs: list[float] = []
-    between = 0.0
-    for sample in samples(run(rng, count), rng):
+    costs = Costs()
+    for index, sample in enumerate(samples(run(rng, count), rng)):
+        if growing and isinstance(sample, Surroundings):
+            sample = grown(sample, sample.t_s * UPDATES_PER_S / count)
         begin = time.thread_time()
         feed(forecaster, sample)
         spent = 1e3 * (time.thread_time() - begin)
-        if isinstance(sample, StepSample):
-            costs.append(spent)
-        else:
-            between += spent
-    return np.array(costs), (sum(costs) + between) / count
+        kind = costs.steps if isinstance(sample, StepSample) else costs.phases
+        (costs.around if isinstance(sample, Surroundings) else kind).append(spent)
+        if index % REFERENCE_EVERY == 0:
+            costs.references.append(reference_ms())
+    return costs
+
+
+def grown(sample: Surroundings, share: float) -> Surroundings:
+    """``share`` of three growths that end at the brim."""
+    ram = int(share * 40 * GIB)
+    return replace(
+        sample,
+        others_bytes=(sample.others_bytes or 0) + int(share * 3 * GIB),
+        outside_bytes=(sample.outside_bytes or 0) + int(share * GIB),
+        host_used_bytes=(sample.host_used_bytes or 0) + ram,
+        host_available_bytes=(sample.host_available_bytes or 0) - ram,
+    )
 
 
 def cost_by_cause_ms(run: Run, count: int) -> dict[str, float]:
@@ -145,35 +183,28 @@ def cost_by_cause_ms(run: Run, count: int) -> dict[str, float]:
     return {"core": core, **{name: spent - core for name, spent in alone.items()}}
 
 
-def reference_us() -> float:
-    """A fixed piece of work, the least of many tries."""
-    values = np.random.default_rng(0).random(2_000).tolist()
-    tries = []
-    for _ in range(50):
-        begin = time.thread_time()
-        sorted(values)
-        tries.append(1e6 * (time.thread_time() - begin))
-    return min(tries)
+_UNSORTED: Final = np.random.default_rng(0).random(2_000).tolist()
 
 
-def growth_mib(run: Run, count: int) -> list[tuple[int, float]]:
-    """Resident memory of this process after each tenth of a long run, beyond that after the first twentieth."""
+def reference_ms() -> float:
+    """A fixed piece of work."""
+    begin = time.thread_time()
+    sorted(_UNSORTED)
+    return 1e3 * (time.thread_time() - begin)
+
+
+def resident_mib(run: Run, count: int) -> Iterator[tuple[int, float]]:
+    """Resident memory of this process after a hundredth and after each tenth of a long run."""
     rng = np.random.default_rng(0)
     forecaster = Forecaster(capacity_bytes=CAPACITY)
-    process, begun = psutil.Process(), 0
-    seen = []
+    process = psutil.Process()
     for sample in samples(run(rng, count), rng):
         if isinstance(sample, StepSample) and sample.step % JUDGED:
             forecaster.absorb_step(sample)
         else:
             feed(forecaster, sample)
-        if not isinstance(sample, StepSample):
-            continue
-        if sample.step == count // 20:
-            begun = process.memory_info().rss
-        elif sample.step % (count // 10) == 0:
-            seen.append((sample.step, (process.memory_info().rss - begun) / MIB))
-    return seen
+        if isinstance(sample, StepSample) and (sample.step == count // 100 or sample.step % (count // 10) == 0):
+            yield sample.step, process.memory_info().rss / MIB
 
 
 def main() -> None:
@@ -181,22 +212,22 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4_000, help="per run (default: %(default)s)")
     parser.add_argument("--long-steps", type=int, default=1_000_000, help="0: leave it out (default: %(default)s)")
     chosen = parser.parse_args()
-    print(f"{len(CAUSES)} causes, {chosen.steps} steps; reference {reference_us():.0f} us")
-    print(f"{'run':12} {'mean':>8} {'median':>8} {'P99':>8} {'max':>8}  ms CPU   {'core at 20/s':>12}")
+    print(f"{len(CAUSES)} causes, {chosen.steps} steps; ms of CPU time")
+    print(f"{'run':22} {'mean':>8} {'median':>8} {'P99':>8} {'max':>8} {'reference':>10} {'in refs.':>9}  core at 20/s")
     for name, run in RUNS.items():
-        costs, all_in = cost_ms(run, chosen.steps)
-        print(
-            f"{name:12} {costs.mean():8.3f} {np.median(costs):8.3f} {np.quantile(costs, 0.99):8.3f} "
-            f"{costs.max():8.3f} {all_in * UPDATES_PER_S / 10.0:18.2f} %"
-        )
+        costs = cost_ms(run, chosen.steps)
+        print(f"{costs.line(name, costs.steps)} {costs.per_step * UPDATES_PER_S / 10.0:11.2f} %")
+    for name, growing in (("telemetry, calm", False), ("telemetry, growing", True)):
+        costs = cost_ms(flat, 2 * chosen.steps, growing=growing)
+        print(f"{costs.line(name, costs.around)} {costs.per_step * UPDATES_PER_S / 10.0:11.2f} %")
     print("\nms CPU per step by cause (noise | noisy leak)")
     quiet, loud = (cost_by_cause_ms(RUNS[name], chosen.steps // 2) for name in ("noise", "noisy leak"))
     for cause, spent in quiet.items():
         print(f"  {cause:22} {spent:8.3f} {loud[cause]:8.3f}")
     if chosen.long_steps:
-        print(f"\n{'steps':>10} {'RSS MiB':>8}  grown since a twentieth of the run")
-        for step, grown in growth_mib(noisy, chosen.long_steps):
-            print(f"{step:10} {grown:8.2f}")
+        print(f"\n{'steps':>10} {'RSS MiB':>8}")
+        for step, resident in resident_mib(noisy, chosen.long_steps):
+            print(f"{step:10} {resident:8.2f}", flush=True)
 
 
 if __name__ == "__main__":
