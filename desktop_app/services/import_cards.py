@@ -49,9 +49,13 @@ class ImportedCard:
     untimed_rows: int = 0
     last_reasons: dict[str, str | None] = field(default_factory=dict)
     last_raw: dict[str, str] = field(default_factory=dict)
+    unknown_rows: int = 0  # in a row, up to now, with nothing but unknown errors
 
     def add(self, record: LogRecord) -> None:
         self.rows += bool(record.readings)
+        if record.readings:
+            unknown = all(reading.reason is Reason.UNKNOWN_ERROR for reading in record.readings.values())
+            self.unknown_rows = self.unknown_rows + 1 if unknown else 0
         for name, reading in record.readings.items():
             self.fields.setdefault(name, FieldSummary()).add(reading)
         for name, reading in record.facts.items():

@@ -25,6 +25,12 @@ from desktop_app.telemetry.logs.record import LogRecord, Notes, Stamp
 from desktop_app.telemetry.logs.times import DateOrder
 
 _NO_CONFIG: Final = "# Imported from the logs of another tool: there was no configuration.\n"
+# So many rows of one card with nothing but unknown errors are no hiccup (cases NV-20).
+_ONLY_ERRORS: Final = 10
+_LOOP_MODE: Final = (
+    f"{_ONLY_ERRORS} rows and more with nothing but Unknown Error; where single calls work, call nvidia-smi anew for "
+    "each row instead of with -l"
+)
 _HALF_A_DAY_S: Final = 43_200.0
 _DAY_S: Final = 86_400.0
 _KINDS_READ: Final = (
@@ -184,6 +190,8 @@ class _Run:
         else:
             t_s = seconds
         card.add(record)
+        if card.unknown_rows == _ONLY_ERRORS:
+            self.result.files[file].notes.remark(record.line, _LOOP_MODE)
         database.add(card, record, t_s=t_s, timed=seconds is not None)
 
     def _tells_cards_apart(self, file: int, card: ImportedCard, record: LogRecord) -> bool:

@@ -6,11 +6,11 @@ import codecs
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
 from typing import Final
 
 GZIP: Final = b"\x1f\x8b"
 MOST_BYTES: Final = 1 << 30  # of text, unpacked: six days of eight cards, once a second, in full
-LONGEST_LINE: Final = 1 << 20
 
 
 class TooLargeError(ValueError):
@@ -36,3 +36,10 @@ def decoded(data: bytes) -> str:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace")
     return data.decode("utf-8-sig", errors="replace").replace("\x00", "\ufffd")
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines and their numbers as an editor counts them. What a progress bar overwrote is a line of the same number."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        for piece in line.split("\r"):
+            yield number, piece

@@ -99,6 +99,9 @@ class RecordMaker:
                 self.readings[field] = Reading(None, Reason.MIG)
         if said.get("driver_model", "").upper().startswith("WDDM"):
             self.processes = [_under_wddm(process) for process in self.processes]
+        total = self.facts.get("total_bytes", IMPLAUSIBLE).value
+        if total is not None:
+            self.processes = [_within(process, total) for process in self.processes]
         record = LogRecord(
             line=self.line,
             stamp=self.stamp,
@@ -155,6 +158,13 @@ class RecordMaker:
         if total == unsupported and used == unsupported and alive:
             # A card that works, tells its load and its heat, and has no memory of its own: GB10, Jetson (cases NV-31).
             self.facts["total_bytes"] = self.readings["memory_used_bytes"] = Reading(None, Reason.UNIFIED_MEMORY)
+
+
+def _within(process: LoggedProcess, total_bytes: float) -> LoggedProcess:
+    """No process has more of a card than there is (cases NV-46)."""
+    if (process.memory_bytes.value or 0.0) <= total_bytes:
+        return process
+    return LoggedProcess(process.pid, process.name, process.kind, IMPLAUSIBLE, process.raw)
 
 
 def _under_wddm(process: LoggedProcess) -> LoggedProcess:

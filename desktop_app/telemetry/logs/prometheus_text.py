@@ -8,6 +8,7 @@ from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.logs import fields as f
+from desktop_app.telemetry.logs.log_lines import numbered_lines
 from desktop_app.telemetry.logs.maker import RecordMaker
 from desktop_app.telemetry.logs.record import LogRecord, Notes, Stamp
 from desktop_app.telemetry.logs.values import Quantity, Rule
@@ -132,7 +133,7 @@ def read_prometheus(text: str, notes: Notes) -> Iterator[LogRecord]:
     """A record for each card of each scrape. A sample that comes a second time begins the next scrape."""
     seconds = text.rstrip().endswith("# EOF")  # OpenMetrics: times in seconds, not milliseconds
     scrape = _Scrape(notes, seconds=seconds)
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in numbered_lines(text):
         body = line.strip()
         if not body or body.startswith("#"):
             continue

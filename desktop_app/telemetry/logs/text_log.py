@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from desktop_app.core.telemetry import Reason
+from desktop_app.telemetry.logs.log_lines import numbered_lines
 from desktop_app.telemetry.logs.record import LogRecord, Notes, Stamp
 from desktop_app.telemetry.logs.smi_csv import CsvTable, header_of
 from desktop_app.telemetry.logs.smi_monitor import MonitorSection, monitor_header_of
@@ -83,7 +84,7 @@ class TextReader:
         self.sections: dict[str, int] = {}  # kind → first line
 
     def read(self, text: str) -> Iterator[LogRecord]:
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in numbered_lines(text):
             yield from self._line(number, line)
         if self._current is not None:
             yield from self._current.close()

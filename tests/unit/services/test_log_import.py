@@ -151,6 +151,18 @@ def test_the_same_place_in_two_machines_is_two_cards(tmp_path: Path, parent: Pat
     ]
 
 
+def test_loop_mode_that_only_fails_is_recognised(tmp_path: Path, parent: Path) -> None:
+    """NV-20: one good row, then unknown errors for ever: gaps, and a word on what to do."""
+    text = rows(
+        f"00.000, {UUIDS[0]}, 35 %, 1024 MiB, a",
+        *(f"{second:02}.000, {UUIDS[0]}, [Unknown Error], [Unknown Error], a" for second in range(1, 51)),
+    )
+    result = import_logs([put(tmp_path, "loop.csv", text)], parent=parent)
+    found = table(result, "SELECT count(*), count(utilization_percent), count(memory_used_bytes) FROM telemetry")
+    assert found == [(51, 1, 1)]
+    assert "line 12: 10 rows and more with nothing but Unknown Error" in as_text(result)
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, list[str]]:
     code = cli.run(["import", *map(str, arguments)])
     captured = capsys.readouterr()

@@ -142,6 +142,17 @@ def test_two_cards_that_take_turns() -> None:
     ]
 
 
+def test_lines_are_counted_as_an_editor_does() -> None:
+    """Progress bars overwrite their line; a form feed is no new one."""
+    text = "10%|#\r20%|##\r30%|###\nform\x0cfeed\r\nindex, temperature.gpu\r\n0, 44\r\n0, x\r\n"
+    records, log = read(text)
+    assert [(record.line, value(record, "temperature_c")) for record in records] == [
+        (4, 44.0),
+        (5, Reason.UNKNOWN_ERROR),
+    ]
+    assert log.notes.left_out[-1].line == 5
+
+
 def test_an_error_of_the_tool_is_told() -> None:
     records, log = read("Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 535.54\n")
     assert records == []

@@ -82,6 +82,13 @@ def test_processes_under_windows_have_no_memory() -> None:
     assert record.processes[0].memory_bytes == Reading(None, Reason.WDDM)
 
 
+@pytest.mark.parametrize("memory", ["17592186044416 MiB", "13000 MiB", "18446744073709551615 MiB"])
+def test_a_process_with_more_than_there_is(memory: str) -> None:
+    """NV-46: 2^64 bytes is how WSL says that it does not know."""
+    record = read(xml(xml_card(POWER_570, process=memory)))[0][0]
+    assert record.processes[0].memory_bytes == Reading(None, Reason.IMPLAUSIBLE)
+
+
 def test_documents_in_a_row() -> None:
     """``nvidia-smi -q -x -l 1 >> file``; the last one was cut off in the midst of its card."""
     later = XML.replace("09:00:00", "09:00:05").replace("77 %", "78 %")
