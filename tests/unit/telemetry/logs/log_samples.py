@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 
 from desktop_app.core.telemetry import Reason
@@ -239,27 +240,35 @@ _SCALES = (1.0, 1024.0, 1024.0**2, 1024.0**3, 1024.0**4, 1e3, 1e6, 1e9, 100.0, 1
 _GENERATIONS = {"2.5": 1.0, "5.0": 2.0, "8.0": 3.0, "16.0": 4.0, "32.0": 5.0, "64.0": 6.0}
 
 
-def possible_values(text: str) -> set[float]:
-    """Everything that a number of ``text`` can stand for in our units, to nine digits."""
-    found: set[float] = set()
-    for token in set(_NUMBERS.findall(text)):
-        number = float(token)
-        found.update(float(f"{number * scale:.9g}") for scale in _SCALES)
-        found.update({_GENERATIONS[token]} if token in _GENERATIONS else ())
-    return found
+class _Numbers:
+    """The numbers of a text, and whether a value can come from one of them."""
+
+    def __init__(self, text: str) -> None:
+        tokens = set(_NUMBERS.findall(text))
+        found = {float(token) for token in tokens} | {_GENERATIONS[token] for token in tokens & _GENERATIONS.keys()}
+        self._sorted = sorted(found)
+
+    def has(self, number: float) -> bool:
+        place = bisect.bisect_left(self._sorted, number * (1 - 1e-9))
+        return place < len(self._sorted) and self._sorted[place] <= number * (1 + 1e-9)
+
+    def explain(self, number: float) -> bool:
+        return any(self.has(number / scale) for scale in _SCALES)
+
+    def explain_sum(self, number: float) -> bool:
+        """Two counters together."""
+        return any(self.has(number - part) for part in self._sorted)
 
 
 def strange_values(records: list[LogRecord], text: str) -> list[tuple[str, float]]:
     """Values of an import that no number of the text stands for."""
-    known = possible_values(text)
-    strange = []
-    for record in records:
-        numbers = [*record.readings.items(), *record.facts.items()]
-        numbers += [("process", process.memory_bytes) for process in record.processes]
-        for field, reading in numbers:
-            if reading.value is None or float(f"{reading.value:.9g}") in known:
-                continue
-            if field == "ecc_uncorrected" and any(reading.value - part in known for part in known):
-                continue  # a sum of two counters
-            strange.append((field, reading.value))
-    return strange
+    numbers = _Numbers(text)
+    found = {(field, reading.value) for r in records for field, reading in (*r.readings.items(), *r.facts.items())}
+    found |= {("process", process.memory_bytes.value) for r in records for process in r.processes}
+    return sorted(
+        (field, value)
+        for field, value in found
+        if value is not None
+        and not numbers.explain(value)
+        and not (field == "ecc_uncorrected" and numbers.explain_sum(value))
+    )

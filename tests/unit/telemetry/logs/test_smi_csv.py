@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from log_samples import read, value
 
 from desktop_app.core.telemetry import Reading, Reason
-from desktop_app.telemetry.logs.kinds import OpenLog, open_log
-from desktop_app.telemetry.logs.record import LogRecord
+from desktop_app.telemetry.logs.kinds import open_log
 from desktop_app.telemetry.logs.times import DateOrder
-
-
-def read(text: str, *, dates: DateOrder = DateOrder.UNKNOWN) -> tuple[list[LogRecord], OpenLog]:
-    log = open_log(text.encode(), dates=dates)
-    return list(log.records), log
-
-
-def value(record: LogRecord, field: str) -> float | Reason | None:
-    reading = record.readings[field]
-    return reading.reason if reading.value is None else reading.value
 
 
 @pytest.mark.parametrize(
@@ -194,3 +186,57 @@ def test_processes_under_wddm_have_no_memory() -> None:
         (2056, "C:\\Windows\\dwm.exe", Reading(None, Reason.NOT_SUPPORTED)),
         (77, "python", Reading(1005 * 1024.0**2)),
     ]
+
+
+_WORDS = {
+    "[N/A]": Reason.NOT_SUPPORTED,
+    "[Not Supported]": Reason.NOT_SUPPORTED,
+    "[Unknown Error]": Reason.UNKNOWN_ERROR,
+    "ERR!": Reason.UNKNOWN_ERROR,
+    "[GPU is lost]": Reason.GPU_LOST,
+    "[Insufficient Permissions]": Reason.NO_PERMISSION,
+    "[GPU requires reset]": Reason.UNKNOWN_ERROR,
+}
+# Field, head, unit, the largest value, places, and what one is in our unit.
+_COLUMNS = (
+    ("utilization_percent", "utilization.gpu", "%", 100, 0, 1.0),
+    ("memory_utilization_percent", "utilization.memory", "%", 100, 0, 1.0),
+    ("memory_used_bytes", "memory.used", "MiB", 81559, 0, 1024.0**2),
+    ("power_w", "power.draw.instant", "W", 700, 2, 1.0),
+    ("power_average_w", "power.draw.average", "W", 700, 2, 1.0),
+    ("power_limit_w", "enforced.power.limit", "W", 700, 2, 1.0),
+    ("temperature_c", "temperature.gpu", "", 95, 0, 1.0),
+    ("temperature_memory_c", "temperature.memory", "", 95, 0, 1.0),
+    ("sm_clock_mhz", "clocks.current.sm", "MHz", 2100, 0, 1.0),
+    ("memory_clock_mhz", "clocks.mem", "MHz", 9501, 0, 1.0),
+    ("fan_percent", "fan.speed", "%", 100, 0, 1.0),
+    ("ecc_uncorrected", "ecc.errors.uncorrected.volatile.total", "", 9, 0, 1.0),
+    ("pcie_generation", "pcie.link.gen.current", "", 5, 0, 1.0),
+    ("encoder_percent", "utilization.encoder", "%", 100, 0, 1.0),
+)
+
+
+@pytest.mark.parametrize("units", ["both", "head", "cells", "none"])
+def test_any_fields_with_any_errors(units: str) -> None:
+    """No reading is ever a value that the driver did not give: 40 random logs of random fields and errors."""
+    rng = random.Random(f"fields {units}")
+    for _ in range(40):
+        columns = rng.sample(_COLUMNS, rng.randint(1, len(_COLUMNS)))
+        heads = [f"{head} [{unit}]" if unit and units in ("both", "head") else head for _, head, unit, *_ in columns]
+        lines, expected = [", ".join(("index", *heads))], []
+        for row in range(12):
+            cells, wanted = [str(row % 3)], {}
+            for field, _, unit, largest, places, scale in columns:
+                if rng.random() < 0.3:
+                    word = rng.choice(sorted(_WORDS))
+                    cells.append(word)
+                    wanted[field] = Reading(None, _WORDS[word])
+                else:
+                    text = f"{rng.uniform(1, largest):.{places}f}"
+                    cells.append(f"{text} {unit}".strip() if units in ("both", "cells") else text)
+                    wanted[field] = Reading(float(text) * scale)
+            lines.append(", ".join(cells))
+            expected.append((row % 3, wanted))
+        records, log = read("\n".join(lines))
+        assert [(record.card.index, dict(record.readings)) for record in records] == expected
+        assert not log.notes.left_out
