@@ -16,6 +16,7 @@ import numpy as np
 
 from desktop_app.core.steps import Phase, PhaseSample
 from desktop_app.forecast.ramps import Change, OrdinaryChange
+from desktop_app.forecast.robust import deviation, median
 from desktop_app.forecast.stairs import OVERDUE, Stairs
 
 _KEPT: Final = 8
@@ -168,14 +169,14 @@ class EventStairWatch:
             return None
         at = [event_step for event_step, _ in seen]
         gaps = np.diff(np.array(at, dtype=np.float64))
-        distance = float(np.median(gaps)) if gaps.size else float(at[-1] - self._first_step + 1)
+        distance = median(gaps) if gaps.size else float(at[-1] - self._first_step + 1)
         if distance < 1.0:
             return None
         sizes = np.array(risers)
-        regular = math.hypot(_PERIOD_DOUBT, float(np.std(gaps)) / distance) if gaps.size else _ONCE_PERIOD_DOUBT
+        regular = math.hypot(_PERIOD_DOUBT, deviation(gaps) / distance) if gaps.size else _ONCE_PERIOD_DOUBT
         return Stairs(
-            jump_bytes=float(np.median(sizes)),
-            jump_spread=float(np.std(sizes) / np.median(sizes)) if sizes.size > 1 else _ONCE_SIZE_DOUBT,
+            jump_bytes=median(sizes),
+            jump_spread=deviation(sizes) / median(sizes) if sizes.size > 1 else _ONCE_SIZE_DOUBT,
             distance_steps=distance,
             distance_spread=regular,
             risers=sizes.size,
@@ -188,7 +189,7 @@ def _alike_at_end(sizes: list[float]) -> list[float]:
     """The longest run of the newest risers that are alike; empty when the newest event brought none."""
     for count in range(len(sizes), 0, -1):
         newest = np.array(sizes[-count:])
-        typical = float(np.median(newest))
+        typical = median(newest)
         allowed = _ALIKE if count > _FEW else _ALIKE_FEW
         if typical > 0 and float(np.max(np.abs(newest - typical))) <= allowed * typical:
             return sizes[-count:]

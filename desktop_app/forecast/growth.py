@@ -122,7 +122,7 @@ def significance_at_most(steps: Floats, values: Floats, slope: float) -> float:
 
 def _steady_lumps(values: Floats) -> int:
     changes = values[1:] - values[:-1]
-    if np.any(changes < 0):
+    if changes.min() < 0:
         return 0
     middle = changes.size // 2
     return int(min(np.count_nonzero(changes[:middle]), np.count_nonzero(changes[middle:])))

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from desktop_app.forecast.growth import LineFit, bytes_per_sample, fit_line, significance_at_most
-from desktop_app.forecast.robust import Floats, mean_square, median, suffix_slopes
+from desktop_app.forecast.robust import Floats, mean_square, suffix_slopes
 from desktop_app.forecast.troughs import Level, TroughSeries, Window
 
 SIGNIFICANT_Z: Final = 4.0  # slope over its deviation below which growth is noise; high because it is asked every step
@@ -132,23 +132,27 @@ def _stopped(window: Window, fit: LineFit) -> bool:
     largest_lump = float(changes.max())
     change_sd = math.sqrt(mean_square(changes - changes.sum() / changes.size))
     for points in {window.points, window.points // 4, _STOPPED_POINTS}:
-        recent = window.last(points)
-        span = recent.span_steps
+        span = float(window.steps[-1] - window.steps[-points])
+        if points < _STOPPED_POINTS or span > fit.span_steps:
+            continue
         of_noise = math.hypot(fit.straight_noise_bytes, fit.straight_wander_bytes * math.sqrt(span))
         chance = min(of_noise, change_sd * math.sqrt(points - 1))  # the end of growth is no wander
         telling = max(_STOPPED_Z * chance, _STOPPED_LUMPS * largest_lump)
         expected = fit.slope * span
-        if points < _STOPPED_POINTS or span > fit.span_steps or expected < telling:
+        if expected < telling:
             continue
-        if median(recent.troughs[-3:]) - median(recent.troughs[:3]) < _STOPPED_SHARE * expected:
+        first, last = window.troughs[-points:][:3].tolist(), window.troughs[-3:].tolist()
+        if sorted(last)[1] - sorted(first)[1] < _STOPPED_SHARE * expected:
             return True
     return False
 
 
 def _silent_for_long(changes: Floats) -> bool:
     """No rise for several times as long as ever before, in a series that only rises."""
-    rises = np.flatnonzero(changes > 0)
-    if rises.size < _STEADY_LUMPS or rises.size < np.count_nonzero(changes):
+    if changes.min() < 0:
+        return False
+    rises = np.flatnonzero(changes)
+    if rises.size < _STEADY_LUMPS:
         return False
     silence = changes.size - 1 - int(rises[-1])
     return silence > _SILENCE * int((rises[1:] - rises[:-1]).max()) + _SILENCE

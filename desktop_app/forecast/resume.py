@@ -24,6 +24,7 @@ from desktop_app.forecast.coming_call import (
 )
 from desktop_app.forecast.demand import recent_demand
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo, worst
+from desktop_app.forecast.robust import median
 
 # What is live after a resume may be more than expected by this much: workspaces, buffers, rounding.
 _SLACK_SHARE: Final = 0.1
@@ -142,12 +143,14 @@ class ResumeCause(CauseModel):
 
     def _of_next(self, memory: MemoryStats, view: View) -> Outlook | None:
         """Each resume has held more than the one before: what the next ones will hold, if they come as those did."""
+        if len(self._lives) < _FEWEST_LIVES:
+            return None
         demand = recent_demand(view.evidence)
-        if len(self._lives) < _FEWEST_LIVES or demand is None:
+        if demand is None:
             return None
         steps, levels = (np.array(column, dtype=np.float64) for column in zip(*self._lives, strict=True))
         rises, apart = np.diff(levels)[1 - _FEWEST_LIVES :], np.diff(steps)[1 - _FEWEST_LIVES :]
-        rise = float(np.median(rises))
+        rise = median(rises)
         alike = rise > _SLACK_BYTES and bool(np.all(np.abs(rises - rise) <= _ALIKE * rise))
         if not alike or np.any(apart <= 0.0):
             return None
@@ -156,7 +159,7 @@ class ResumeCause(CauseModel):
         times = float(free // rise) + 1.0
         if times > _MOST_AHEAD:
             return None
-        left_steps = times * float(np.median(apart)) - (view.evidence.step - float(steps[-1]))
+        left_steps = times * median(apart) - (view.evidence.step - float(steps[-1]))
         to_go = StepsToGo(max(left_steps, 1.0), _NEXT_SPREAD)
         probability = _GOES_ON**times
         horizon = view.environment.steps_left(view.evidence.step)

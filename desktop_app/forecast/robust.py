@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
@@ -66,6 +67,11 @@ class RollingOrder:
 def mean_square(values: Floats) -> float:
     """Mean of the squares of a non-empty array."""
     return float(values @ values) / values.size
+
+
+def deviation(values: Floats) -> float:
+    """Standard deviation of a non-empty array."""
+    return math.sqrt(mean_square(values - values.sum() / values.size))
 
 
 def suffix_slopes(steps: Floats, values: Floats, sizes: tuple[int, ...]) -> tuple[Floats, Floats]:
@@ -142,5 +148,5 @@ def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Flo
 def _curve(points: int) -> Floats:
     """The second orthonormal polynomial on ``points`` equidistant points."""
     x = np.linspace(-1.0, 1.0, points)
-    curve: Floats = x**2 - np.mean(x**2)
+    curve: Floats = x**2 - (x**2).mean()
     return curve / np.linalg.norm(curve)

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from desktop_app.forecast.ramps import Change
+from desktop_app.forecast.robust import deviation, median
 
 _KEPT: Final = 8
 _ALIKE: Final = 0.35  # sizes and distances may differ from their median by this share
@@ -100,7 +101,7 @@ def _alike(risers: list[tuple[int, float]]) -> Stairs | None:
     at = np.array([riser[0] for riser in risers], dtype=np.float64)
     sizes = np.array([riser[1] for riser in risers])
     distances = np.diff(at)
-    jump, distance = float(np.median(sizes)), float(np.median(distances))
+    jump, distance = median(sizes), median(distances)
     allowed = _ALIKE if len(risers) > _FEW else _ALIKE_FEW
     alike = (
         np.max(np.abs(sizes - jump)) <= allowed * jump and np.max(np.abs(distances - distance)) <= allowed * distance
@@ -109,7 +110,7 @@ def _alike(risers: list[tuple[int, float]]) -> Stairs | None:
         return None
     return Stairs(
         jump_bytes=jump,
-        jump_spread=float(np.std(sizes)) / jump,
+        jump_spread=deviation(sizes) / jump,
         distance_steps=distance,
         distance_spread=math.sqrt((_DOUBT**2 + float(np.sum((distances / distance - 1.0) ** 2))) / (sizes.size + 1)),
         risers=sizes.size,
