@@ -32,9 +32,11 @@ class RowMemory:
         self._highest_peak = 0
         self._retries = 0
         self._others = 0
+        self._outside: int | None = None  # from the last row that shows all that was reserved
 
     def restart(self) -> None:
         """A new process: its allocator is empty."""
+        self._outside = None
         self._highest_peak = 0
         self._retries = 0
 
@@ -50,6 +52,8 @@ class RowMemory:
         """
         self.note_others(row)
         held = self._held_on_card(row)
+        if row.outside_bytes is None and held is not None and 0 < (row.reserved_peak_bytes or 0) <= held:
+            self._outside = held - (row.reserved_peak_bytes or 0)
         live = _first(row.live_after_bytes, row.live_peak_bytes, row.reserved_bytes, row.reserved_peak_bytes, held)
         if live is None:
             return None
@@ -87,13 +91,16 @@ class RowMemory:
 
     def _after_giving_back(self, row: TraceRow) -> int | None:
         """What is reserved when this process holds less on the card than it reserved at the step's peak: its cache has
-        been emptied, and only what is live or split is left."""
+        been emptied, and perhaps been filled again in part. What lies outside is as it was; while nobody knows that,
+        only what is live or split is taken to be left."""
         held, live, idle = self._held_on_card(row), row.live_after_bytes, row.idle_split_bytes
         if row.reserved_bytes is not None or held is None or live is None or idle is None:
             return None
         if row.capacity_bytes and (row.device_used_bytes or 0) >= _FULL_SHARE * row.capacity_bytes:
             return None  # a full card that spills shows less than there is
-        return live + idle if live + idle <= held < (row.reserved_peak_bytes or 0) else None
+        if not live + idle <= held < (row.reserved_peak_bytes or 0):
+            return None
+        return live + idle if self._outside is None else max(live + idle, held - self._outside)
 
     def _held_on_card(self, row: TraceRow) -> int | None:
         """This process on the card, its context included; with all others while nobody has counted them."""

@@ -24,6 +24,7 @@ from desktop_app.training.gate import BusyLoad, Gate, NoLoad
 from desktop_app.training.learning import LearningWatch
 from desktop_app.training.look_ahead import LookAhead, part_of, shape_of, state_bytes
 from desktop_app.training.memory_errors import is_device_out_of_memory, is_host_out_of_memory, requested_bytes
+from desktop_app.training.micro_batches import split_sizes
 from desktop_app.training.optimizer_memory import first_step_demand
 from desktop_app.training.outcome import EndReason, RunOutcome
 from desktop_app.training.phase_reports import PhaseReports
@@ -264,13 +265,16 @@ class Trainer:
 
     def _before_forward(self, batch: Batch, micro: int) -> None:
         """A batch larger than any before is told before it is on the card, so that a rule can make it smaller."""
-        limit = self._rescue.training.limit
-        shape = shape_of(batch)
-        part = shape if limit is None else part_of(shape, limit)
+        part = self._on_card(shape_of(batch))
         if self._look_ahead.is_larger(part):
             accumulation = self._config.accumulation
             self._phases.tell(Phase.FORWARD, self._progress.step + 1, batch=part, done=micro, count=accumulation)
             self._gate.check()
+
+    def _on_card(self, batch: BatchShape) -> BatchShape:
+        """The largest part of a batch that is computed at once."""
+        limit = self._rescue.training.limit
+        return batch if limit is None else part_of(batch, split_sizes(batch.samples, limit)[0])
 
     def _tell_longest(self) -> None:
         """The longest batch of the epoch that begins or goes on, where the loader can tell."""
@@ -278,7 +282,7 @@ class Trainer:
         first = progress.step_in_epoch * per_step
         found = self._look_ahead.longest(epoch=progress.epoch, first=first, per_step=per_step)
         if found is not None:
-            self._board.note_longest(found[0], progress.step + found[1])
+            self._board.note_longest(self._on_card(found[0]), progress.step + found[1])
             self._board.refresh(progress)
 
     def _before_update(self, engine: StepEngine) -> None:

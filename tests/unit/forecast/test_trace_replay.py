@@ -13,6 +13,7 @@ from desktop_app.core.forecasts import Cause
 from desktop_app.core.steps import BatchShape, Phase, PhaseSample, StepSample, Surroundings
 from desktop_app.core.units import GIB, MIB
 from desktop_app.forecast.forecaster import Update
+from desktop_app.forecast.trace_memory import RowMemory
 from desktop_app.forecast.trace_replay import TraceReplay, replay
 from desktop_app.forecast.trace_rows import TraceRow
 from desktop_app.forecast.trace_samples import RowReader, Sample, Setting
@@ -347,3 +348,26 @@ def test_surroundings_are_heard_once_a_second_and_at_once_when_they_change(
         others = GIB if tenth >= 15 else 0
         run.take(TraceRow(t_s=tenth / 8, device_used_bytes=4 * GIB + others, other_used_bytes=others))
     assert heard == [0.0, 1.0, 1.875, 2.875]
+
+
+def test_a_cache_that_is_filled_again_is_no_memory_outside() -> None:
+    """A refusal in the midst of a step empties the cache, and the step fills it again in part."""
+    memory = RowMemory()
+    before = TraceRow(
+        step=1, live_after_bytes=GIB, idle_split_bytes=0, reserved_peak_bytes=8 * GIB, device_used_bytes=9 * GIB
+    )
+    assert memory.outside_bytes(before) == GIB
+    memory.figures(before, within_step=False)
+    refilled = replace(before, step=2, device_used_bytes=7 * GIB)
+    figures = memory.figures(refilled, within_step=False)
+    assert figures is not None
+    assert (figures.reserved_bytes, figures.outside_bytes) == (6 * GIB, GIB)
+    assert memory.outside_bytes(refilled) == GIB
+
+
+def test_a_cache_that_was_emptied_tells_what_lies_outside() -> None:
+    """Of a recording that begins with it: only what is live is left."""
+    row = TraceRow(
+        step=1, live_after_bytes=GIB, idle_split_bytes=0, reserved_peak_bytes=8 * GIB, device_used_bytes=3 * GIB
+    )
+    assert RowMemory().outside_bytes(row) == 2 * GIB

@@ -95,6 +95,21 @@ def test_a_rule_can_make_the_batch_smaller_before_it_is_on_the_card() -> None:
     assert [sample.micro_batch_samples for sample in sink.steps] == [4, 4, 4]
 
 
+def test_a_part_is_told_as_large_as_it_is_cut() -> None:
+    """At most 5 of 8 are two parts of 4: no larger than the batch before, so there is nothing to tell."""
+    sink, token = RecordingSink(), ControlToken()
+
+    def shrink(sample: PhaseSample) -> None:
+        if sample.phase is Phase.FORWARD:
+            token.request_shrink(Shrink.TRAINING)
+
+    sink.on_each_phase = shrink
+    recipe = GrowingRecipe(4, 8, 8, 8)
+    _, sink = train(replace(CONFIG, epochs=1), recipe=recipe, sink=sink, token=token, largest_batch=lambda: 5)
+    assert [sample.micro_batch_samples for sample in sink.steps] == [4, 4, 4, 4]
+    assert [sample.step for sample in sink.phases if sample.phase is Phase.FORWARD] == [2]
+
+
 def test_longest_batch_of_each_epoch_is_told_with_its_step() -> None:
     _, sink = train(replace(CONFIG, epochs=2), recipe=GrowingRecipe(4, 4, 6, 5, 8, 2))
     known = {(status.longest_batch, status.longest_batch_step) for status in sink.statuses if status.longest_batch}
