@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from desktop_app.core.units import MIB
 from desktop_app.forecast.evidence import Evidence
-from desktop_app.forecast.robust import median
 
 # facts/allocator.md rule 5: requests of 1 to 10 MiB ask the driver for this much, so the last of it may lie idle.
 SEGMENT_BYTES: Final = 20 * MIB
@@ -32,14 +29,10 @@ class Demand:
 
 def recent_demand(evidence: Evidence) -> Demand | None:
     """The demand of the newest steps; ``None`` before the first step after start-up."""
-    if not evidence.rows:
+    ordered = evidence.demands
+    size = len(ordered)
+    if not size:
         return None
-    demands = np.maximum(evidence.column("live_peak_bytes") - evidence.column("live_after_bytes"), 0.0)
-    typical = median(demands)
-    last = demands.size - 1
-    low, above, high = (
-        min(int(share * demands.size), last) for share in (1.0 - _USUAL_SHARE, _USUAL_SHARE, _HIGH_SHARE)
-    )
-    ordered = np.partition(demands, (low, above, high))
-    varied = ordered[above] - ordered[low] > _VARIED * typical
-    return Demand(typical, float(ordered[high]), varied=bool(varied))
+    typical = (ordered[(size - 1) // 2] + ordered[size // 2]) / 2.0
+    low, above, high = (ordered[int(share * size)] for share in (1.0 - _USUAL_SHARE, _USUAL_SHARE, _HIGH_SHARE))
+    return Demand(typical, high, varied=above - low > _VARIED * typical)

@@ -124,7 +124,7 @@ class LeakCause(CauseModel):
         above = max(float(room - evidence.memory.live_peak_bytes), 1.0)
         floor = _FLOOR_SHARE * above / max(_run_horizon(evidence, environment), 1.0)
         trend = self._trend_now(Interest(above, floor, known=known))
-        demand = recent_demand(evidence)
+        demand = recent_demand(evidence) if trend is not None else None
         if trend is None or demand is None:
             self._looked = None
             return None
