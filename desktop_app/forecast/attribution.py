@@ -150,6 +150,13 @@ def _is_stairs(holes: Outlook, winner: Outlook) -> bool:
     return any(figure in winner.evidence for figure in _TIES) and _live_share(winner, holes) >= _LIVE_SHARE
 
 
+def _comes_later(call: Outlook, leak: Outlook) -> bool:
+    """The card is full before that call is made, and only for what has grown by then."""
+    if call.to_go is None or leak.to_go is None or not _is_certain(leak):
+        return False
+    return leak.to_go.median < call.to_go.median
+
+
 def _always(_: Outlook, __: Outlook) -> bool:
     return True
 
@@ -159,6 +166,8 @@ _RULES: Final = (
     _Rule(Cause.FRAGMENTATION, Cause.CHECKPOINT_SAVE, _is_stairs),  # copies that stay cut large blocks up
     _Rule(Cause.FRAGMENTATION, Cause.VALIDATION, _is_stairs),
     _Rule(Cause.LEAK, Cause.FRAGMENTATION, _is_mostly_holes),
+    _Rule(Cause.VALIDATION, Cause.LEAK, _comes_later),
+    _Rule(Cause.CHECKPOINT_SAVE, Cause.LEAK, _comes_later),
     _Rule(Cause.LEAK, Cause.BATCH_SHAPE, _follows_batches),
     _Rule(Cause.FRAGMENTATION, Cause.BATCH_SHAPE, _follows_batches),
     _Rule(Cause.FIRST_OPTIMIZER_STEP, Cause.RESUME, _always),  # its state had room before

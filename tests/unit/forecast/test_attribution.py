@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -70,6 +71,16 @@ def test_a_leak_that_has_only_begun_keeps_fragmentation_waiting() -> None:
     assert left(outlook(Cause.LEAK, WATCH, {**LIVE, "grown_steps": 20.0}), holes) == {Cause.LEAK}
     assert left(outlook(Cause.LEAK, WATCH, {**LIVE, "grown_steps": 200.0}), holes) == {Cause.LEAK, Cause.FRAGMENTATION}
     assert left(outlook(Cause.LEAK, None, {**LIVE, "grown_steps": 20.0}), holes) == {Cause.LEAK, Cause.FRAGMENTATION}
+
+
+@pytest.mark.parametrize("call", [Cause.VALIDATION, Cause.CHECKPOINT_SAVE])
+def test_a_call_that_a_leak_does_not_reach_is_no_cause(call: Cause) -> None:
+    """Sooner than the leak's end it is; and a leak that is only watched explains nothing."""
+    leak = outlook(Cause.LEAK, evidence={**LIVE, "grown_steps": 20.0})  # 100 steps to go
+    sooner, later = (replace(outlook(call), to_go=StepsToGo(steps, 0.0)) for steps in (99.0, 101.0))
+    assert left(leak, later) == {Cause.LEAK}
+    assert left(leak, sooner) == {Cause.LEAK, call}
+    assert left(replace(leak, severity=WATCH), later) == {Cause.LEAK, call}
 
 
 def test_a_batch_that_explains_little_is_another_matter() -> None:
