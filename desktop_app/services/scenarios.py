@@ -125,7 +125,7 @@ _ALL: Final = (
     ),
     Scenario(
         "checkpoint-save",
-        _small("checkpoint-save", model="wide-mlp", hidden=3000, optimizer="sgd", batch_size=80, max_steps_per_s=6.0),
+        _small("checkpoint-save", model="wide-mlp", hidden=3000, optimizer="sgd", batch_size=160, max_steps_per_s=3.0),
         "keeps a copy of the weights on the card at every checkpoint",
         fault="keeps-saved-copies",
         cause=Cause.CHECKPOINT_SAVE,
@@ -153,7 +153,7 @@ _ALL: Final = (
     Scenario(
         "host-memory",
         _small("host-memory", image_size=28, batch_size=16, max_steps_per_s=4.0),
-        "the loader keeps every decoded image in RAM (of a simulated small computer): the run fails, exit code 1",
+        "the loader keeps every image in RAM (of a simulated small computer): the run fails, exit code 1",
         fault="caches-samples",
         cause=Cause.HOST_MEMORY,
         runs_out=True,

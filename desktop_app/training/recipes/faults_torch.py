@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 # One small tensor that is kept for long: above 1 MiB, so that it lies among the large ones (facts/allocator.md rule 2).
 _SMALL_BYTES: Final = 5 * MIB // 4
-_SMALL_KEPT: Final = 16
-_CURRICULUM_GROWTH: Final = 0.0005  # of the side per step
+_DOUBLE_BYTES: Final = 8
+_SMALL_KEPT: Final = 12
+_CURRICULUM_GROWTH: Final = 0.0015  # of the side per step
 _CURRICULUM_JITTER: Final = 0.016  # of the side, by chance
 _LARGEST_RATIO: Final = 3.8  # of the side: the last batch of an epoch over the first
 _TEACHER_STEP: Final = 40
@@ -47,8 +48,8 @@ class LargestBatchesLast(Fault):
 
 
 class ScattersSmallBlocks(Fault):
-    """Trains on slowly growing images, and keeps a small feature map of the newest steps: each lies between large
-    blocks that the next, slightly larger step cannot use again."""
+    """Trains on slowly growing images, and keeps some features of the newest steps, as doubles: each lies between
+    large blocks that the next, slightly larger step cannot use again."""
 
     def __init__(self) -> None:
         self._kept: deque[Tensor] = deque(maxlen=_SMALL_KEPT)
@@ -64,7 +65,7 @@ class ScattersSmallBlocks(Fault):
         return replace(data, train=ResizedBatches(data.train, side_of=side_of))
 
     def alter_model(self, model: nn.Module) -> nn.Module:
-        return pooled(model, keep=self._kept.append, kept_values=_SMALL_BYTES // 4)
+        return pooled(model, keep=self._kept.append, kept_values=_SMALL_BYTES // _DOUBLE_BYTES)
 
     def clear(self) -> None:
         self._kept.clear()

@@ -88,7 +88,7 @@ def resized(images: Tensor, side: int) -> Tensor:
 
 
 class _Pooling(nn.Module):
-    """Any size to the one that the layers behind it were made for; ``keep`` gets a slice of what comes by."""
+    """Any size to the one that the layers behind it take. ``keep`` gets a slice of what comes by, as doubles."""
 
     def __init__(self, side: int, *, keep: Callable[[Tensor], object] | None, kept_values: int) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class _Pooling(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         if self._keep is not None and self.training:
-            self._keep(features.detach().flatten()[: self._kept_values].clone())
+            self._keep(features.detach().flatten()[: self._kept_values].double())
         return functional.adaptive_avg_pool2d(features, self._side)
 
 

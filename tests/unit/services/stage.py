@@ -24,7 +24,7 @@ from desktop_app.telemetry.limited_host import HostLimit, LimitedHost
 from desktop_app.telemetry.simulated import SimulatedBackend
 from desktop_app.training.control import ControlToken
 
-STEP_S = 0.25  # what a step takes on the hand clock; telemetry is read once a second of it
+STEP_S = 0.25  # what a step takes on the hand clock, unless told otherwise; telemetry is read once a second of it
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Performance:
 
 @dataclass
 class _Sink:
-    """Hands everything to the forecaster and moves the clock: one step is a quarter of a second."""
+    """Hands everything to the forecaster and moves the clock by ``step_s`` for each step."""
 
     forecaster: Forecaster
     backend: SimulatedBackend
@@ -51,6 +51,7 @@ class _Sink:
     hand: list[float]
     token: ControlToken
     most_steps: int
+    step_s: float
     recorder: None = None
     counsel: Counsel = field(default_factory=Counsel)
     steps: list[StepSample] = field(default_factory=list)
@@ -71,8 +72,8 @@ class _Sink:
     def on_step(self, sample: StepSample) -> None:
         self.steps.append(sample)
         self._take(self.forecaster.update_step(sample))
-        self.hand[0] += STEP_S
-        if sample.step % round(1 / STEP_S) == 0:
+        self.hand[0] += self.step_s
+        if sample.step % round(1 / self.step_s) == 0:
             self._look_around(sample)
         if sample.step >= self.most_steps:
             self.token.stop(save=False)
@@ -99,7 +100,9 @@ class _Sink:
         self.alerts.extend(update.changes.raised)
 
 
-def play(name: str, *, others_bytes: int = 0, most_steps: int = 400, **settings: Any) -> Performance:
+def play(
+    name: str, *, others_bytes: int = 0, most_steps: int = 400, step_s: float = STEP_S, **settings: Any
+) -> Performance:
     """The demonstration with other ``settings`` of its config, on a card on which ``others_bytes`` are taken."""
     scenario = find_scenario(name)
     config = replace(scenario.config, max_steps_per_s=None, cpu_threads=1, **settings)
@@ -119,6 +122,7 @@ def play(name: str, *, others_bytes: int = 0, most_steps: int = 400, **settings:
         hand,
         token,
         most_steps,
+        step_s,
     )
     with tempfile.TemporaryDirectory() as folder:
         status = train_order(
