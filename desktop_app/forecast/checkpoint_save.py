@@ -70,7 +70,7 @@ class CheckpointSaveCause(CauseModel):
 
     def _on_card(self, sample: PhaseSample, memory: MemoryStats, view: View) -> Outlook | None:
         known, earlier = sample.known_demand_bytes, self._call.demand_bytes
-        demand = max(float(known or 0), earlier or 0.0)
+        demand = max(float(known or 0), self._call.next_demand_bytes or 0.0)
         if demand <= 0.0:
             return None
         need = Need(memory.live_bytes + demand)
@@ -145,7 +145,7 @@ class CheckpointSaveCause(CauseModel):
 
     def _of_next(self, view: View) -> Outlook | None:
         """The next save takes what the last ones took, on top of what is live by then."""
-        demand, memory = self._call.demand_bytes, view.evidence.memory
+        demand, memory = self._call.next_demand_bytes, view.evidence.memory
         if demand is None or memory is None or not view.evidence.rows:
             return None
         steps = self._call.steps_to_next(view.evidence.step, view.environment)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import Final
 
 from desktop_app.core.steps import MemoryStats, PhaseSample
@@ -16,6 +18,8 @@ from desktop_app.forecast.evidence import Evidence
 
 _KEPT: Final = 8
 _LEAST_KEPT_BYTES: Final = 16 * MIB
+_RISES: Final = 3  # in a row, of the demand, until one more is expected
+_EVEN: Final = 0.3  # the smallest of them against the largest: others are noise
 _STEP_SPREAD: Final = 0.005  # of the demand of steps like the ones before
 _LEAST_ROWS: Final = 16  # of troughs before their growth counts
 
@@ -75,6 +79,17 @@ class RecurringCall:
     def demand_bytes(self) -> float | None:
         """The most that such a call took lately; ``None`` before the first one whose peak is known."""
         return max((call.demand_bytes for call in self.past), default=None)
+
+    @property
+    def next_demand_bytes(self) -> float | None:
+        """What the next one will take: as much as before, and as much more again as each of the last ones took more
+        than the one before it. ``None`` before the first one whose peak is known."""
+        most = self.demand_bytes
+        if most is None or len(self.past) <= _RISES:
+            return most
+        newest = [call.demand_bytes for call in self.past][-_RISES - 1 :]
+        rises = [after - before for before, after in pairwise(newest)]
+        return most + median(rises) if min(rises) >= max(_LEAST_KEPT_BYTES, _EVEN * max(rises)) else most
 
     def parts(self) -> int | None:
         """How many parts the call before had."""

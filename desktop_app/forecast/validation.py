@@ -163,10 +163,12 @@ class ValidationCause(CauseModel):
         samples = sample.batch.samples if sample.batch is not None else None
         past = self._call.past[-1] if self._call.past else None
         if past is not None:
-            demand = self._call.demand_bytes or 0.0
+            demand = self._call.next_demand_bytes or 0.0
             ratio = samples / past.samples if samples and past.samples else 1.0
             sd = _KNOWN_SPREAD * demand * max(ratio, 1.0 + 5.0 * abs(ratio - 1.0))
-            return Need(live + demand * ratio, sd if ratio > 1.0 else 0.0), {"earlier_demand_bytes": demand}
+            return Need(live + demand * ratio, sd if ratio > 1.0 else 0.0), {
+                "earlier_demand_bytes": self._call.demand_bytes or 0.0
+            }
         return self._first_need(samples, live, view)
 
     def _first_need(self, samples: int | None, live: float, view: View) -> tuple[Need | None, Mapping[str, float]]:
@@ -257,7 +259,7 @@ class ValidationCause(CauseModel):
 
     def _of_next(self, view: View) -> Outlook | None:
         """The next one takes what the last ones took, on top of what is live by then."""
-        demand, memory = self._call.demand_bytes, view.evidence.memory
+        demand, memory = self._call.next_demand_bytes, view.evidence.memory
         if demand is None or memory is None or not view.evidence.rows:
             return None
         steps = self._call.steps_to_next(view.evidence.step, view.environment)

@@ -27,6 +27,35 @@ def run(**known: object) -> Forecaster:
 # Validation before it begins
 
 
+@pytest.mark.parametrize(("kind", "cause"), [(Phase.VALIDATION, Cause.VALIDATION), (Phase.SAVE, Cause.CHECKPOINT_SAVE)])
+def test_a_call_that_takes_more_each_time_is_flagged_before_the_one_that_will_not_fit(
+    kind: Phase, cause: Cause
+) -> None:
+    """3, 3.7, 4.4, 5.1, 5.8 GiB on 2 GiB of live memory: the sixth, of 6.5, needs half a GiB too much."""
+    forecaster = run()
+    raised: list[tuple[int, Alert]] = []
+    for call in range(5):
+        step, peak = 20 * (call + 1), LIVE + round((3 + 0.7 * call) * GIB)
+        before = phase(forecaster, kind, step, LIVE)
+        after = phase(forecaster, kind, step, LIVE, peak=peak, done=10, ended=True)
+        raised += [(call, alert) for update in (before, after) for alert in update.changes.raised]
+        raised += [(call, alert) for alert in train(forecaster, step + 1, step + 20, live=LIVE, demand=DEMAND)]
+    update = phase(forecaster, kind, 120, LIVE)
+    raised += [(5, alert) for alert in update.changes.raised]
+    assert {alert.cause for _, alert in raised} == {cause}
+    assert min(call for call, _ in raised) >= 3
+
+
+def test_calls_that_take_now_more_and_now_less_are_silent() -> None:
+    forecaster = run()
+    for call, size in enumerate([3.0, 4.0, 3.5, 4.5, 4.0, 5.0, 4.6, 5.2]):
+        step = 20 * (call + 1)
+        assert phase(forecaster, Phase.VALIDATION, step, LIVE).changes.raised == ()
+        ended = phase(forecaster, Phase.VALIDATION, step, LIVE, peak=LIVE + round(size * GIB), done=10, ended=True)
+        assert ended.changes.raised == ()
+        assert train(forecaster, step + 1, step + 20, live=LIVE, demand=DEMAND) == []
+
+
 def test_first_validation_with_a_far_larger_batch_is_flagged_before_it() -> None:
     """16 times the batch: at the least 0.05 and at the most half of a training step's demand for each sample."""
     forecaster = run()
