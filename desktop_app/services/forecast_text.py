@@ -64,10 +64,9 @@ def over_line(alert: Alert, *, step: int) -> str:
 
 def outlook_line(forecast: Forecast) -> str:
     """The forecast after the last row."""
-    chances = [f"{forecast.p_oom[steps]:.1%} within {steps}" for steps in sorted(forecast.p_oom)]
-    if forecast.p_oom_epoch is not None:
-        chances.append(f"{forecast.p_oom_epoch:.1%} to the end of the epoch")
-    return f"P(out of memory): {', '.join(chances)} steps, {forecast.p_oom_run:.1%} to the end of the run"
+    within = ", ".join(f"{forecast.p_oom[steps]:.1%} within {steps}" for steps in sorted(forecast.p_oom))
+    epoch = "" if forecast.p_oom_epoch is None else f"{forecast.p_oom_epoch:.1%} to the end of the epoch, "
+    return f"P(out of memory): {within} steps, {epoch}{forecast.p_oom_run:.1%} to the end of the run"
 
 
 def figures_line(evidence: Mapping[str, float]) -> str:
