@@ -63,9 +63,15 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
+def has_changed(backend: Backend) -> bool:
+    """Whether opening anew would find other cards, for backends that know (``has_changed``). Never blocks."""
+    ask = getattr(backend, "has_changed", None)
+    return ask is not None and bool(ask())
+
+
 def missing(fields: Iterable[str], reason: Reason) -> dict[str, Reading]:
     """The same absence for several fields."""
-    return {field: Reading(None, reason) for field in fields}
+    return dict.fromkeys(fields, Reading(None, reason))
 
 
 def outage_reason(readings: Mapping[str, Reading]) -> Reason | None:

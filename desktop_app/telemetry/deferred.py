@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from desktop_app.core.telemetry import Card, ProcessSample, Reading
-from desktop_app.telemetry.backend import Backend
+from desktop_app.telemetry.backend import Backend, has_changed
 
 
 class DeferredBackend:
@@ -28,6 +28,9 @@ class DeferredBackend:
         if self._chosen is None:
             self._chosen = self._choose()
         return self._chosen.open()
+
+    def has_changed(self) -> bool:
+        return self._chosen is not None and has_changed(self._chosen)
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
         return self._known().read_fast(card)

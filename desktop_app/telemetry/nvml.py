@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
+import struct
+import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.backend import Advice, BackendUnavailable
@@ -50,20 +52,24 @@ _RETRY_SLOW_S: Final = 60.0
 _RETRY_SOON_S: Final = 2.0
 _SLOW_VERDICTS: Final = frozenset({Reason.NOT_SUPPORTED, Reason.NO_PERMISSION})
 _SOON_VERDICTS: Final = frozenset({Reason.TIMED_OUT, Reason.UNKNOWN_ERROR})
-# nvmlValueType_t → member of the union, width in bits
+# nvmlFieldValue_t: id, scope, timestamp, latency, type, return code, value. Unpacked at once: a member of the bindings'
+# struct costs a Python call.
+_FIELD: Final = struct.Struct("=IIqqIiQ")
+# nvmlValueType_t → how the eight bytes are read, and the width in bits
 _VALUE_TYPES: Final = {
-    0: ("dVal", 64),
-    1: ("uiVal", 32),
-    2: ("ulVal", 64),
-    3: ("ullVal", 64),
-    4: ("sllVal", 64),
-    5: ("siVal", 32),
-    6: ("usVal", 16),
+    0: ("=d", 64),
+    1: ("=I", 32),
+    2: ("@L", 64),  # unsigned long: 32 bits under Windows
+    3: ("=Q", 64),
+    4: ("=q", 64),
+    5: ("=i", 32),
+    6: ("=H", 16),
 }
+_UNSIGNED_INT: Final = 1  # the usual one, without a detour
+_ALL_32: Final = 2**32 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):  # a tuple: dozens are made in a tick, and a frozen dataclass takes twice as long
     """What the driver said: a value of its own type, or the reason for none. ``bits``: width of a field value."""
 
     value: Any = None
@@ -96,6 +102,7 @@ class NvmlDoor:
         self._absent: set[tuple[object, ...]] = set()  # calls (with their struct version) whose symbol is missing
         self._verdicts: dict[tuple[object, ...], tuple[Reason, float]] = {}  # (owner, call, …) → until when
         self._logged: set[tuple[object, ...]] = set()
+        self._requests: dict[tuple[int, ...], bytes] = {}  # of field values, by their ids
 
     @property
     def is_open(self) -> bool:
@@ -131,30 +138,52 @@ class NvmlDoor:
 
     def query(self, call: str, *arguments: Any, owner: str = "") -> Answer:
         """``pynvml.<call>(*arguments)``. ``owner`` names the card in the log and in the memory of verdicts."""
-        key = (owner, call, *(a for a in arguments if isinstance(a, int)))
-        remembered = self._remembered(key)
+        given = arguments[1:] if owner else [a for a in arguments if isinstance(a, int)]  # without the handle
+        key = (owner, call, *given)
+        remembered = self._remembered(key) if self._absent or self._verdicts else None
         return remembered if remembered is not None else self._ask(call, key, arguments)
 
     def fields(self, handle: Any, field_ids: Sequence[int], *, owner: str) -> dict[int, Answer]:
         """Several field values by one call (``nvmlDeviceGetFieldValues``). Fields known to be absent are not asked."""
         call = "nvmlDeviceGetFieldValues"
         answers: dict[int, Answer] = {}
-        for field_id in field_ids:
-            remembered = self._remembered((owner, "field", field_id))
-            if remembered is not None:
-                answers[field_id] = remembered
-        wanted = [field_id for field_id in field_ids if field_id not in answers]
+        if self._verdicts:
+            for field_id in field_ids:
+                remembered = self._remembered((owner, "field", field_id))
+                if remembered is not None:
+                    answers[field_id] = remembered
+        wanted = [field_id for field_id in field_ids if field_id not in answers] if answers else field_ids
         if not wanted:
             return answers
-        whole = self.query(call, handle, wanted, owner=owner)
+        key = (owner, call)
+        remembered = self._remembered(key) if self._absent or self._verdicts else None
+        whole = remembered or self._ask_fields(key, handle, tuple(wanted))
         if whole.reason is not None:
             return answers | dict.fromkeys(wanted, whole)
-        for field_id, value in zip(wanted, whole.value, strict=True):
-            answers[field_id] = self._field(owner, field_id, value)
+        for field_id, found in zip(wanted, _FIELD.iter_unpack(whole.value), strict=True):
+            answers[field_id] = self._field(owner, field_id, found)
         return answers
 
+    def _ask_fields(self, key: tuple[object, ...], handle: Any, wanted: tuple[int, ...]) -> Answer:
+        """The structs as bytes. The bindings' own function fills them member by member in Python, four times the cost
+        of the call; here a request that was filled once is copied and handed to the same library."""
+        pynvml = self._pynvml
+        library = getattr(pynvml, "nvmlLib", None)
+        function = getattr(library, str(key[1]), None)
+        if pynvml is None:
+            return Answer(reason=Reason.NO_DRIVER)
+        if function is None:
+            return self._refuse(key, _FUNCTION_NOT_FOUND)
+        request = self._requests.get(wanted)
+        if request is None:
+            request = b"".join(_FIELD.pack(field_id, 0, 0, 0, 0, 0, 0) for field_id in wanted)
+            self._requests[wanted] = request
+        buffer = ctypes.create_string_buffer(request, len(request))
+        code = function(handle, len(wanted), buffer)
+        return Answer(buffer.raw) if code == _SUCCESS else self._refuse(key, code)
+
     def _remembered(self, key: tuple[object, ...]) -> Answer | None:
-        if key[1:] in self._absent:
+        if self._absent and key[1:] in self._absent:
             return Answer(reason=Reason.NOT_SUPPORTED)
         verdict = self._verdicts.get(key)
         if verdict is None:
@@ -180,15 +209,17 @@ class NvmlDoor:
         except UnicodeDecodeError:  # a string that is none
             return self._refuse(key, _UNKNOWN)
 
-    def _field(self, owner: str, field_id: int, value: Any) -> Answer:
-        code = int(value.nvmlReturn)
+    def _field(self, owner: str, field_id: int, found: tuple[Any, ...]) -> Answer:
+        _, _, timestamp, _, kind, code, raw = found
         # A driver that does not know the field may leave the struct as it was: success, no type, no time, zero.
-        if code == _INVALID_ARGUMENT or (code == _SUCCESS and value.timestamp == 0 and value.valueType == 0):
+        if code == _INVALID_ARGUMENT or (code == _SUCCESS and timestamp == 0 and kind == 0):
             code = 3
         if code != _SUCCESS:
             return self._refuse((owner, "field", field_id), code)
-        member, bits = _VALUE_TYPES.get(int(value.valueType), ("ullVal", 64))
-        return Answer(getattr(value.value, member), bits=bits)
+        if kind == _UNSIGNED_INT:
+            return Answer(raw & _ALL_32, bits=32)
+        layout, bits = _VALUE_TYPES.get(kind, ("=Q", 64))
+        return Answer(struct.unpack_from(layout, raw.to_bytes(8, sys.byteorder))[0], bits=bits)
 
     def _refuse(self, key: tuple[object, ...], code: int) -> Answer:
         reason = _REASONS.get(code, Reason.UNKNOWN_ERROR)

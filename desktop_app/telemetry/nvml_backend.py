@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.telemetry import FAST_FIELDS, SLOW_FIELDS, Card, ProcessSample, Reading, Reason
@@ -20,6 +22,9 @@ from desktop_app.telemetry.nvml_facts import (
     with_torch_indexes,
 )
 from desktop_app.telemetry.processes import ProcessDirectory
+
+# One folder per card that the kernel's part of the driver holds (Linux); elsewhere hot-plug is found when asked for.
+_GPUS_FOLDER: Final = Path("/proc/driver/nvidia/gpus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,13 @@ class NvmlBackend:
     again and keep the session's energy of each card.
     """
 
-    def __init__(self, clock: SessionClock, *, system_memory: SystemMemory = read_system_memory) -> None:
+    def __init__(
+        self,
+        clock: SessionClock,
+        *,
+        system_memory: SystemMemory = read_system_memory,
+        gpus_folder: Path = _GPUS_FOLDER,
+    ) -> None:
         self._clock = clock
         self._system_memory = system_memory
         self._door = NvmlDoor(monotonic=clock.now_s)
@@ -49,6 +60,8 @@ class NvmlBackend:
         self._present: tuple[Card, ...] = ()
         self._directory = ProcessDirectory()
         self._pid = os.getpid()
+        self._gpus_folder = gpus_folder
+        self._gpus_at_opening: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -59,6 +72,7 @@ class NvmlBackend:
         self._check_process()
         if self._door.is_open:
             return self._present
+        self._gpus_at_opening = self._gpus()
         self._door.open()
         self._present = with_torch_indexes(self._find_cards())
         if not self._present:
@@ -67,6 +81,10 @@ class NvmlBackend:
         for card in self._present:
             self._cards[card.uuid].card = card
         return self._present
+
+    def has_changed(self) -> bool:
+        """Whether a card was plugged in or out since the opening. No call into the driver."""
+        return self._gpus() != self._gpus_at_opening
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
         """All of ``FAST_FIELDS``."""
@@ -142,6 +160,12 @@ class NvmlBackend:
         if all(present.uuid != card.uuid for present in self._present):
             return None
         return self._cards.get(card.uuid)
+
+    def _gpus(self) -> frozenset[str]:
+        try:
+            return frozenset(entry.name for entry in self._gpus_folder.iterdir())
+        except OSError:
+            return frozenset()
 
     def _check_process(self) -> None:
         """NVML's state is undefined after a fork: a child must make a backend of its own."""

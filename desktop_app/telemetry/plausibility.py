@@ -49,7 +49,8 @@ def is_sentinel(value: float) -> bool:
 
 def judge(raw: float, allowed: Range, *, scale: float = 1.0) -> Reading:
     """``raw × scale`` as a reading, or the reason why it cannot be one."""
-    if is_sentinel(raw) or (raw == 0 and not allowed.zero):
+    usual = 0 < raw < _SENTINEL_32  # nearly always
+    if not usual and ((raw == 0 and not allowed.zero) or is_sentinel(raw)):
         return IMPLAUSIBLE
     value = raw * scale
     return Reading(value) if allowed.low <= value <= allowed.high else IMPLAUSIBLE

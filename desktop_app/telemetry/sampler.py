@@ -13,7 +13,7 @@ from typing import Final, Protocol, cast
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.telemetry import Card, GpuSample, ProcessSample, Reading, Reason, SelfCost
-from desktop_app.telemetry.backend import Backend, BackendUnavailable, outage_reason
+from desktop_app.telemetry.backend import Backend, BackendUnavailable, has_changed, outage_reason
 from desktop_app.telemetry.host import Host, HostReader
 from desktop_app.telemetry.readers import Errand, Readers
 from desktop_app.telemetry.schedule import BackOff, TickSchedule, suspended_s
@@ -28,6 +28,7 @@ _SLEPT_S: Final = 1.0  # nothing ran for this long: no scheduler of a desktop ma
 # A call is waited for this long before the other cards are read without it: half a tick at 5 Hz. Calls that measure
 # (PCIe throughput) take 40 ms.
 _PATIENCE_S: Final = 0.1
+_PLUG_CHECK_S: Final = 5.0  # a folder is listed; a card that is plugged in takes seconds to start
 _DRAIN_S: Final = 0.5  # at the end: for a call that is not known to block
 _PAUSE_AFTER_FAULT_S: Final = 1.0
 _TICKS_KEPT: Final = 256  # for the 95th percentile: 51 s at 5 Hz
@@ -115,6 +116,7 @@ class Sampler:
         self._blocked: dict[Errand, list[str]] = {}  # calls that are told as outages, and of which cards
         self._asleep_before_s = asleep()
         self._last_tick_s = 0.0
+        self._plug_due_s = _PLUG_CHECK_S
         self._left_behind = False  # a call was in the driver at the end
         self._back_off = BackOff()
         self._slow = TickSchedule(start_s=0.0, interval_s=slow_every_s)
@@ -252,16 +254,25 @@ class Sampler:
             self._opening = True
             return [Errand(None, self._backend.open)]
         first = not self._is_open and self._back_off.until_s is None
-        if not first and not self._back_off.is_over(now_s):
+        plugged = self._is_open and self._is_plugged(now_s)
+        if not (first or plugged or self._back_off.is_over(now_s)):
             return []
         if self._readers.busy():  # the library is never shut down under a call
             return []
         self._opening = True
         if first:
             return [Errand(None, self._backend.open)]
-        self._back_off.again(now_s)
+        if not plugged:
+            self._back_off.again(now_s)
         self._is_open = False
         return [Errand(None, self._open_again)]
+
+    def _is_plugged(self, now_s: float) -> bool:
+        """Whether a card has come or gone, asked every few seconds."""
+        if now_s < self._plug_due_s:
+            return False
+        self._plug_due_s = now_s + _PLUG_CHECK_S
+        return has_changed(self._backend)
 
     def _open_again(self) -> tuple[Card, ...]:
         """Runs in: reader thread."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
 from desktop_app.core.telemetry import Card, ProcessSample, Reading
-from desktop_app.telemetry.backend import Backend
+from desktop_app.telemetry.backend import Backend, has_changed
 from desktop_app.telemetry.catalogue import find_simulable_card
 from desktop_app.telemetry.simulated import SimulatedBackend
 
@@ -60,6 +60,9 @@ class CardShelf:
         known = {card.uuid for card in own}
         added = [card for backend in self._simulated.values() for card in backend.open()]
         return (*own, *(card for card in added if card.uuid not in known))
+
+    def has_changed(self) -> bool:
+        return has_changed(self._base)
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
         return self._backend_of(card).read_fast(card)

@@ -7,25 +7,38 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 HERE = Path(__file__).parent
 Steps = list[dict[str, Any]]
 PlaySteps = Callable[..., dict[str, Any]]
 
 
-def compile_driver(folder: Path, *flags: str) -> Path:
-    """``folder`` with ``libnvidia-ml.so.1`` in it; skips the test where there is no C compiler."""
+def build_library(folder: Path, *flags: str, without: Sequence[str] = ()) -> bool:
+    """Put ``libnvidia-ml.so.1`` into ``folder``, with the symbols in ``without`` missing as in an older driver.
+
+    False: there is no C compiler, or this is not Linux.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("no C compiler for the fake driver library")
-    folder.mkdir()
+        return False
+    folder.mkdir(exist_ok=True)
+    if without:
+        (folder / "hidden.map").write_text("{ local: " + " ".join(f"{name};" for name in without) + " };")
+        flags = (*flags, f"-Wl,--version-script={folder / 'hidden.map'}")
     command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", *flags, "-Wl,-soname,libnvidia-ml.so.1"]
-    subprocess.run([*command, "-o", folder / "libnvidia-ml.so.1", HERE / "fake_nvml.c"], check=True)
+    subprocess.run([*command, "-o", folder / "libnvidia-ml.so.1", HERE / "fake_nvml.c", "-lpthread"], check=True)
+    return True
+
+
+def compile_driver(folder: Path, *flags: str, without: Sequence[str] = ()) -> Path:
+    """``folder`` with ``libnvidia-ml.so.1`` in it; skips the test where there is no C compiler."""
+    import pytest  # here, because a benchmark uses the rest
+
+    if not build_library(folder, *flags, without=without):
+        pytest.skip("no C compiler for the fake driver library")
     return folder
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -250,3 +251,24 @@ class TestSleep:
         assert rig.sampler.cost().samples + rig.sampler.missed == pytest.approx(600 * 5, abs=1)
         assert rig.sampler.missed == pytest.approx(10 * 14, abs=14)
         assert rig.recorder.samples[-1].t_s % 0.2 == pytest.approx(0.004, abs=1e-6)
+
+
+def test_a_card_that_is_plugged_in_is_found_while_it_runs() -> None:
+    rig = make_rig(uuids=["A"])
+    there = ["A"]
+    rig.backend.has_changed = lambda: there != rig.backend.uuids  # type: ignore[attr-defined]
+    opened = rig.backend.open
+
+    def open_again() -> tuple[Card, ...]:
+        rig.backend.uuids = list(there)
+        return opened()
+
+    rig.backend.open = open_again  # type: ignore[method-assign]
+    rig.recorder.after_sample = lambda count: there.append("B") if count == 10 else None
+    rig.run_for(8.0)
+    assert rig.recorder.cards == [("A",), ("A", "B")]
+    assert rig.recorder.times("B")[0] == pytest.approx(5.0)
+    assert rig.recorder.events == []
+    assert rig.backend.opened == 2
+    gaps = [b - a for a, b in itertools.pairwise(rig.recorder.times("A"))]
+    assert max(gaps) == pytest.approx(0.2)
