@@ -112,7 +112,8 @@ def check(result: Import) -> None:
     if result.session is not None:
         return
     lines = [f"{file.path}{file.problem}" for file in result.files if file.problem]
-    message = "; ".join(lines[:5]) + (f"; and {len(lines) - 5} more files" if len(lines) > 5 else "") + "."
+    message = "; ".join(lines[:5]) + (f"; and {len(lines) - 5} more files" if len(lines) > 5 else "")
+    message = message.rstrip(".") + ("" if message.endswith("…") else ".")
     if all(file.unreadable for file in result.files):
         raise ConfigError("import.unknown", message)
     raise FloodmarkError("import.nothing", message)
