@@ -55,6 +55,8 @@ def header_of(line: str) -> CsvHeader | None:
     text = line.strip().lstrip("\ufeff")
     if not text or len(text) > 65536 or text[0] in "|+#{<" or _HINT.search(text) is None:
         return None
+    if "--" in text:  # the command, as a shell shows it
+        return None
     separator = max(_SEPARATORS, key=text.count)
     heads = [_split_head(cell) for cell in _cells(text, separator)]
     names = [title.lower() for title, _ in heads]

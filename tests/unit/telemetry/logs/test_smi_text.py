@@ -153,6 +153,13 @@ def test_lines_are_counted_as_an_editor_does() -> None:
     assert log.notes.left_out[-1].line == 5
 
 
+def test_the_command_is_no_header() -> None:
+    command = "+ nvidia-smi --query-gpu=index,utilization.gpu,memory.used --format=csv -l 1\n"
+    command += command[2:]
+    records, log = read(command + "0, 5 %, 7 MiB\n")
+    assert (records, log.kinds) == ([], {})
+
+
 def test_an_error_of_the_tool_is_told() -> None:
     records, log = read("Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 535.54\n")
     assert records == []
