@@ -68,8 +68,11 @@ static int initialised, generation, reloads_seen;
 static u64 total_calls;
 static struct { const char *name; u64 count[NUMBERS + 1]; } calls[192]; /* by __func__, whose address is its own */
 
+static _Thread_local double value_at = -1.0; /* values of another moment, for the driver's buffer */
+
 static double now(void) {
     struct timespec t;
+    if (value_at >= 0.0) return value_at;
     if (mapped_clock) return *(volatile const double *)mapped_clock;
     if (own_clock >= 0.0) return own_clock;
     clock_gettime(CLOCK_MONOTONIC, &t);
