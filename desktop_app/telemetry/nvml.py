@@ -164,6 +164,11 @@ class NvmlDoor:
             answers[field_id] = self._field(owner, field_id, found)
         return answers
 
+    def samples(self, handle: Any, kind: int, *, since_us: int, owner: str) -> Answer:
+        """(value type, samples after ``since_us``) of the driver's own buffer (``nvmlDeviceGetSamples``)."""
+        key = (owner, "nvmlDeviceGetSamples", kind)
+        return self._remembered(key) or self._ask("nvmlDeviceGetSamples", key, (handle, kind, since_us))
+
     def _ask_fields(self, key: tuple[object, ...], handle: Any, wanted: tuple[int, ...]) -> Answer:
         """The structs as bytes. The bindings' own function fills them member by member in Python, four times the cost
         of the call; here a request that was filled once is copied and handed to the same library."""

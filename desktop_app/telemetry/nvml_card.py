@@ -34,6 +34,7 @@ from desktop_app.telemetry.plausibility import (
     without_all_zeros,
 )
 from desktop_app.telemetry.processes import ProcessDirectory
+from desktop_app.telemetry.sampled_load import GPU_SAMPLES, MEMORY_SAMPLES, SampledLoad
 from desktop_app.telemetry.stuck_load import StuckLoad
 
 # Field ids of nvml.h. The throttle counters are the long-standing ones: the newer ids for heat (251 to 253, then 269 to
@@ -82,6 +83,10 @@ class NvmlCard:
         self._counter = EnergyCounter()
         self._integral = EnergyIntegral()
         self._stuck = StuckLoad(power_limit_w=card.power_limit_w)
+        self._sampled = {
+            "utilization_percent": SampledLoad(GPU_SAMPLES),
+            "memory_utilization_percent": SampledLoad(MEMORY_SAMPLES),
+        }
 
     def reopened(self, handle: Any, card: Card, traits: Traits) -> None:
         """The same card after the driver came back: energy goes on, rates start anew."""
@@ -104,6 +109,10 @@ class NvmlCard:
         fields = self._door.fields(self._handle, _FAST_IDS, owner=self.card.uuid)
         readings.update(self._power(fields))
         readings = without_all_zeros(readings)
+        for field, sampled in self._sampled.items():
+            readings[field] = sampled.mean(
+                t_s, readings[field], door=self._door, handle=self._handle, owner=self.card.uuid
+            )
         readings["memory_used_bytes"] = self._used_memory()
         readings.update(self._moved(t_s, fields))
         power = readings["power_w"] if readings["power_w"].value is not None else readings["power_average_w"]

@@ -69,6 +69,10 @@ def test_scenario(scenario: dict[str, Any], played: dict[str, Any]) -> None:
     check_events(seen["events"], scenario.get("events", []), any_order=scenario.get("any_order", False))
     for number, count in scenario.get("samples", {}).items():
         assert seen["samples"][uuid_of(number)] == pytest.approx(count, abs=1)
+    for name, expected in scenario.get("mean", {}).items():
+        values = [pair[1] for pair in seen["series"][f"{uuid_of(0)} {name}"][1:]]  # the first look has none before it
+        assert sum(values) / len(values) == pytest.approx(expected, abs=5)
+        assert max(values) - min(values) < 40
     if "missed" in scenario:
         assert seen["missed"] == pytest.approx(scenario["missed"], abs=1)
     assert seen["left_alone"] == scenario.get("left_alone", 0)

@@ -1,0 +1,42 @@
+"""Load as the mean of the driver's own samples since the last look, where looks are rare."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from desktop_app.core.telemetry import Reading
+from desktop_app.telemetry.nvml import NvmlDoor
+from desktop_app.telemetry.plausibility import PERCENT
+
+# nvmlSamplingType_t of nvml.h
+GPU_SAMPLES: Final = 1
+MEMORY_SAMPLES: Final = 2
+_UNSIGNED_INT: Final = 1  # nvmlValueType_t
+# The driver takes a sample each sixth of a second: looking less often than this misses some, and a load that beats in
+# time with the looks would read as all or nothing.
+_RARE_S: Final = 0.5
+
+
+class SampledLoad:
+    """One card's buffer of one kind of samples."""
+
+    def __init__(self, kind: int) -> None:
+        self._kind = kind
+        self._seen_us = 0
+        self._before_s: float | None = None
+
+    def mean(self, t_s: float, now: Reading, *, door: NvmlDoor, handle: Any, owner: str) -> Reading:
+        """The mean since the last look, or ``now`` where looks are frequent or the driver has no samples.
+
+        A value that is missing now stays missing.
+        """
+        before_s, self._before_s = self._before_s, t_s
+        if now.value is None or before_s is None or t_s - before_s < _RARE_S:
+            return now
+        answer = door.samples(handle, self._kind, since_us=self._seen_us, owner=owner)
+        if answer.reason is not None or answer.value[0] != _UNSIGNED_INT:
+            return now
+        found = [(int(sample.timeStamp), int(sample.sampleValue.uiVal)) for sample in answer.value[1]]
+        loads = [load for time_us, load in found if time_us > self._seen_us and PERCENT.low <= load <= PERCENT.high]
+        self._seen_us = max((time_us for time_us, _ in found), default=self._seen_us)
+        return Reading(sum(loads) / len(loads)) if loads else now
