@@ -245,7 +245,7 @@ class TestSleep:
         assert rig.sampler.missed == 150
 
     def test_stalls_neither_move_the_grid_nor_lose_a_tick_unsaid(self) -> None:
-        """Ten minutes with a stall of 3 s every minute; ``benchmarks/sampler_cost.py --day`` plays 24 hours."""
+        """Ten minutes with a stall of 3 s every minute; ``benchmarks/sampler_cost.py --hours 24`` plays a day."""
         rig = make_rig(work_s=lambda read: 3.0 if read % 300 == 299 else 0.004)
         rig.run_for(600.0)
         assert rig.sampler.cost().samples + rig.sampler.missed == pytest.approx(600 * 5, abs=1)
