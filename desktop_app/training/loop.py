@@ -287,11 +287,13 @@ class Trainer:
 
     def _before_update(self, engine: StepEngine) -> None:
         """The first update makes the optimizer's state: say so before, so that a rule can hold the run."""
-        engine.enter_optimizer()
+        held_bytes = engine.enter_optimizer()
         if engine.state_missing:
             demand = first_step_demand(engine.optimizer)
             known = None if demand is None else demand.total_bytes
-            self._phases.tell(Phase.OPTIMIZER, self._progress.step + 1, known_demand_bytes=known)
+            self._phases.tell(
+                Phase.OPTIMIZER, self._progress.step + 1, known_demand_bytes=known, in_peak_bytes=held_bytes
+            )
         self._gate.check()
 
     def _end_epoch(self, engine: StepEngine) -> None:

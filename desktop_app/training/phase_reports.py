@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from desktop_app.core.clock import SessionClock
@@ -37,15 +38,21 @@ class PhaseReports:
         done: int = 0,
         count: int | None = None,
         ended: bool = False,
+        in_peak_bytes: int = 0,
     ) -> None:
-        """One sample, with the memory as it is now. Fields as in ``PhaseSample``."""
+        """One sample, with the memory as it is now. Fields as in ``PhaseSample``. ``in_peak_bytes``: so much of
+        ``known_demand_bytes`` stood in the peak already, in another's place."""
         self._told_s = self._clock.now_s()
+        memory = self._device.stats()
+        if memory is not None and in_peak_bytes:
+            peak = max(memory.live_bytes, memory.live_peak_bytes - in_peak_bytes)
+            memory = replace(memory, live_peak_bytes=peak)
         self._sink.on_phase(
             PhaseSample(
                 t_s=self._told_s,
                 step=step,
                 phase=phase,
-                memory=self._device.stats(),
+                memory=memory,
                 known_demand_bytes=known_demand_bytes,
                 batch=batch,
                 done=done,

@@ -82,7 +82,7 @@ class StepEngine:
         self.drop_outputs()
         self._unfinished = True
         if self.rehearses_updates and self.state_missing:
-            self.phase = Phase.OPTIMIZER  # whose state has no room, if this has none
+            self._enter(Phase.OPTIMIZER)  # whose state has no room, if this has none
             with self._device.step_scope():
                 self._ballast = state_ballast(self.optimizer)
 
@@ -105,10 +105,12 @@ class StepEngine:
         self._losses.append((loss.detach(), parts))
         self._logits, self._targets = logits.detach(), placed.targets
 
-    def enter_optimizer(self) -> None:
-        """Gradients are complete; the update comes next."""
+    def enter_optimizer(self) -> int:
+        """Gradients are complete; the update comes next. Bytes of its state that the peak so far has held already."""
+        held = sum(tensor.numel() * tensor.element_size() for tensor in self._ballast)
         self._ballast.clear()
         self._enter(Phase.OPTIMIZER)
+        return held
 
     def update(self, learning_rate: float) -> None:
         """Clip, step, clear the gradients."""
