@@ -73,7 +73,7 @@ def _late(name: str) -> Callable[[], Fault]:
     """A class of ``faults_torch``, which needs torch, looked up when a run wants it."""
 
     def make() -> Fault:
-        from desktop_app.training.recipes import faults_torch
+        import desktop_app.training.recipes.faults_torch as faults_torch
 
         kind: type[Fault] = getattr(faults_torch, name)
         return kind()
