@@ -46,6 +46,7 @@ class Wording(StrEnum):
     HOST = "host"  # DefaultCPUAllocator, MemoryError
     SHARED_MEMORY = "shared_memory"  # a loader's worker and /dev/shm
     WORKER_KILLED = "worker_killed"  # by the kernel, for want of host memory
+    WORKER_EXITED = "worker_exited"  # and nobody says why
     SECOND_BACKWARD = "second_backward"  # no memory error: its hint (retain_graph) leads to one
 
 
@@ -121,6 +122,10 @@ def _starts(text: str) -> list[tuple[int, Backend]]:
     ]
     found += [
         (match.start(), Backend.CUDA_ASYNC) for match in re.finditer(r"Allocation on device \d+ would exceed", text)
+    ]
+    found += [  # Intel's extension, which may leave out the name of its device
+        (match.start(), Backend.XPU)
+        for match in re.finditer(r"can ?not allocate memory block with size larger than 4 ?GB", text, re.IGNORECASE)
     ]
     return sorted(found)
 
@@ -258,7 +263,9 @@ _BARE: Final[tuple[tuple[str, Backend, Wording], ...]] = (
     ),
     (r"DataLoader worker.{0,60}killed by signal: (?:Bus error)", Backend.HOST, Wording.SHARED_MEMORY),
     (
-        r"DataLoader worker.{0,60}(?:killed by signal: Killed|exited unexpectedly)|oom-kill|Out of memory: Killed",
+        # The kernel's own words, and Slurm's ("Detected 1 oom_kill event", "task 3: Out Of Memory").
+        r"DataLoader worker.{0,60}killed by signal: Killed|oom[-_]kill|Out of memory: Killed|OOM Killed"
+        r"|task \d+: Out Of Memory|Exceeded (?:job|step) memory limit",
         Backend.HOST,
         Wording.WORKER_KILLED,
     ),
@@ -270,6 +277,7 @@ _BARE: Final[tuple[tuple[str, Backend, Wording], ...]] = (
         Wording.DRIVER,
     ),
     (r"\bMemoryError\b|Cannot allocate memory|std::bad_alloc", Backend.HOST, Wording.HOST),
+    (r"DataLoader worker.{0,60}exited unexpectedly", Backend.HOST, Wording.WORKER_EXITED),
     (r"(?:backward|through) (?:through )?the graph (?:a )?second time", Backend.HOST, Wording.SECOND_BACKWARD),
 )
 

@@ -17,6 +17,7 @@ class Full(StrEnum):
     CARD = "card"
     LIMIT = "limit"  # a fraction or watermark the user set
     HOST = "host"
+    PERHAPS_HOST = "perhaps_host"  # nothing says so, but it is often that
     SHARED_MEMORY = "shared_memory"
     NOTHING = "nothing"  # the request itself is impossible
     UNKNOWN = "unknown"
@@ -36,6 +37,7 @@ class OomCause(StrEnum):
     OVERFLOWED_SIZE = "overflowed_size"
     BLOCK_LIMIT = "block_limit"
     HOST_MEMORY = "host_memory"
+    WORKER_EXITED = "worker_exited"  # killed for want of RAM, or an error of its own
     SHARED_MEMORY = "shared_memory"
     GRAPH_USED_TWICE = "graph_used_twice"  # not out of memory yet: the hint in the message would lead there
 
@@ -58,6 +60,7 @@ class OomAction(StrEnum):
     MORE_SHARED_MEMORY = "more_shared_memory"
     MORE_HOST_MEMORY = "more_host_memory"
     CHECK_TOTAL = "check_total"
+    CHECK_SYSTEM_LOG = "check_system_log"  # was it killed for want of memory?
     CHECK_COMMIT_LIMIT = "check_commit_limit"  # page file, ulimit, container: the driver backs its memory with RAM
     ONE_BACKWARD = "one_backward"  # add the losses up, or detach what comes from the step before
     KEEP_NO_GRAPH = "keep_no_graph"  # .item() and .detach() instead of retain_graph=True
@@ -86,6 +89,9 @@ _NEARLY_ALL: Final = 0.95  # of the card for one block: context and driver leave
 _MANY_TIMES: Final = 16  # free is so many times the request: no shortage of this memory
 _SMALL_BYTES: Final = 64 * MIB
 
+# Settings of the native caching allocator: the driver's own pool takes neither.
+_OF_NATIVE: Final = frozenset({OomAction.EXPANDABLE_SEGMENTS, OomAction.MAX_SPLIT_SIZE})
+
 _WORDED: Final[Mapping[Wording, OomVerdict]] = {
     Wording.OVERFLOW: OomVerdict(Full.NOTHING, OomCause.OVERFLOWED_SIZE, (OomAction.CHECK_SHAPES,)),
     Wording.PREEMPTIVE: OomVerdict(
@@ -103,6 +109,11 @@ _WORDED: Final[Mapping[Wording, OomVerdict]] = {
     Wording.WORKER_KILLED: OomVerdict(
         Full.HOST, OomCause.HOST_MEMORY, (OomAction.FEWER_WORKERS, OomAction.MORE_HOST_MEMORY)
     ),
+    Wording.WORKER_EXITED: OomVerdict(
+        Full.PERHAPS_HOST,
+        OomCause.WORKER_EXITED,
+        (OomAction.CHECK_SYSTEM_LOG, OomAction.FEWER_WORKERS, OomAction.MORE_HOST_MEMORY),
+    ),
     Wording.SECOND_BACKWARD: OomVerdict(
         Full.NOTHING, OomCause.GRAPH_USED_TWICE, (OomAction.ONE_BACKWARD, OomAction.KEEP_NO_GRAPH)
     ),
@@ -118,6 +129,8 @@ def judge_oom(reading: OomReading) -> OomVerdict:
     if worded is not None:
         return worded
     cause, full, actions = _judge_figures(reading)
+    if reading.backend is Backend.CUDA_ASYNC:
+        actions = tuple(action for action in actions if action not in _OF_NATIVE)
     return OomVerdict(full, cause, actions, _shares(reading))
 
 

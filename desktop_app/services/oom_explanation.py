@@ -23,7 +23,7 @@ _BLOCK: Final = 1 << 19  # characters looked at together; with the overlap less 
 # One of these is in every message that is known: what has none need not be looked at closely.
 _SIGNS: Final = (
     "memory", "would exceed", "alloc_failed", "not_initialized", "memoryallocation", "bad_alloc", "dataloader worker",
-    "shm", "oom-kill", "oom_kill", "second time",
+    "shm", "oom-kill", "oom_kill", "oom killed", "second time",
 )  # fmt: skip
 _LAST: Final = 200  # characters of the message that are shown
 

@@ -33,6 +33,7 @@ _FULL: Final = {
     Full.CARD: "The card's memory was full.",
     Full.LIMIT: "A limit below the card's memory was reached.",
     Full.HOST: "The computer's main memory (RAM) was full, not the card's.",
+    Full.PERHAPS_HOST: "Perhaps the computer's main memory (RAM) was full; the message does not say.",
     Full.SHARED_MEMORY: "Shared memory (/dev/shm) was full; the card and the RAM may have had room.",
     Full.NOTHING: "Nothing was full: what was asked for cannot be had at all.",
     Full.UNKNOWN: "There was room, and still the driver refused.",
@@ -50,6 +51,7 @@ _CAUSES: Final = {
     OomCause.OVERFLOWED_SIZE: "The size is impossible: a negative or overflowed size, a bug and not a shortage.",
     OomCause.BLOCK_LIMIT: "This platform gives no single block above 4 GB.",
     OomCause.HOST_MEMORY: "Main memory ran out: the process or its loader workers.",
+    OomCause.WORKER_EXITED: "A loader worker ended: killed for want of RAM, or by an error of its own.",
     OomCause.SHARED_MEMORY: "Loader workers hand batches over in shared memory, and it is too small for them.",
     OomCause.GRAPH_USED_TWICE: "A graph was to be walked a second time. This is no memory error, but the hint in it "
     "(retain_graph=True) leads to one: every backward would keep its graph.",
@@ -70,6 +72,8 @@ _ACTIONS: Final = {
     OomAction.FEWER_WORKERS: "Use fewer loader workers, or let them fetch less ahead (prefetch_factor).",
     OomAction.MORE_SHARED_MEMORY: "Give the container more: docker run --shm-size=8g, or --ipc=host.",
     OomAction.MORE_HOST_MEMORY: "See what grows in RAM (main process or workers); free it, or add RAM or swap.",
+    OomAction.CHECK_SYSTEM_LOG: "Look in the system's log (dmesg) for 'Out of memory: Killed', and run once with "
+    "num_workers=0: an error of the worker's own then shows itself.",
     OomAction.CHECK_TOTAL: "Check the card's total in the message against the card.",
     OomAction.CHECK_COMMIT_LIMIT: "Check limits of main memory: page file (Windows), ulimit, the container's memory.",
     OomAction.ONE_BACKWARD: "Add the losses up and call backward() once, or detach() what comes from the step before.",

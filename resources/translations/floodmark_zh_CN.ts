@@ -2808,6 +2808,18 @@
         <translation>达到了设定的上限，显卡本身并未用尽</translation>
     </message>
     <message>
+        <source>Perhaps the computer&apos;s main memory was full</source>
+        <translation>也许是电脑内存满了</translation>
+    </message>
+    <message>
+        <source>A loader worker ended: killed for want of RAM, or by an error of its own.</source>
+        <translation>一个数据加载进程意外结束：可能因内存不足被系统终止，也可能是自身出错。</translation>
+    </message>
+    <message>
+        <source>Look for &apos;Out of memory: Killed&apos; in the system&apos;s log; run once without workers to see their errors.</source>
+        <translation>在系统日志中查找 “Out of memory: Killed”；再不用加载进程运行一次，以查看其错误。</translation>
+    </message>
+    <message>
         <source>The computer&apos;s main memory was full, not the card&apos;s</source>
         <translation>满的是电脑内存，不是显存</translation>
     </message>

@@ -15,6 +15,7 @@ _FULL: Final = {
     Full.CARD: QT_TRANSLATE_NOOP("OomWords", "The card's memory was full"),
     Full.LIMIT: QT_TRANSLATE_NOOP("OomWords", "A limit was reached, not the end of the card"),
     Full.HOST: QT_TRANSLATE_NOOP("OomWords", "The computer's main memory was full, not the card's"),
+    Full.PERHAPS_HOST: QT_TRANSLATE_NOOP("OomWords", "Perhaps the computer's main memory was full"),
     Full.SHARED_MEMORY: QT_TRANSLATE_NOOP("OomWords", "Shared memory (/dev/shm) was full, not the card's"),
     Full.NOTHING: QT_TRANSLATE_NOOP("OomWords", "Nothing was full: what was asked for cannot be had at all"),
     Full.UNKNOWN: QT_TRANSLATE_NOOP("OomWords", "There was room, and the request was refused all the same"),
@@ -47,6 +48,9 @@ _CAUSES: Final = {
     ),
     OomCause.BLOCK_LIMIT: QT_TRANSLATE_NOOP("OomWords", "This platform gives no single block above 4 GB."),
     OomCause.HOST_MEMORY: QT_TRANSLATE_NOOP("OomWords", "A loader worker or the program itself took too much RAM."),
+    OomCause.WORKER_EXITED: QT_TRANSLATE_NOOP(
+        "OomWords", "A loader worker ended: killed for want of RAM, or by an error of its own."
+    ),
     OomCause.GRAPH_USED_TWICE: QT_TRANSLATE_NOOP(
         "OomWords",
         "A graph was to be walked a second time. That is no memory error, but the hint in it (retain_graph=True) leads "
@@ -92,6 +96,10 @@ _ACTIONS: Final = {
     OomAction.MORE_SHARED_MEMORY: QT_TRANSLATE_NOOP("OomWords", "Give the container more shared memory."),
     OomAction.MORE_HOST_MEMORY: QT_TRANSLATE_NOOP(
         "OomWords", "Free RAM: close programs, keep less of the data in memory, use memory-mapped files."
+    ),
+    OomAction.CHECK_SYSTEM_LOG: QT_TRANSLATE_NOOP(
+        "OomWords",
+        "Look for 'Out of memory: Killed' in the system's log; run once without workers to see their errors.",
     ),
     OomAction.CHECK_TOTAL: QT_TRANSLATE_NOOP("OomWords", "Compare the total in the message with the card's."),
     OomAction.CHECK_COMMIT_LIMIT: QT_TRANSLATE_NOOP(

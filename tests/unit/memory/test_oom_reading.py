@@ -206,6 +206,55 @@ def test_messages_with_few_figures(text: str, wording: Wording, cause: OomCause)
     assert judge_oom(reading).cause is cause
 
 
+def test_intels_extension_may_leave_its_device_out() -> None:
+    reading = read_oom(
+        "RuntimeError: Current platform can NOT allocate memory block with size larger than 4GB! Tried to allocate 6.85 GiB "
+        "(GPU  0; 15.56 GiB total capacity; 0 bytes already allocated; 0 bytes reserved in total by PyTorch)"
+    )
+    assert reading is not None
+    assert (reading.backend, reading.device, reading.block_limit) == (Backend.XPU, 0, True)
+    assert (reading.tried_bytes, reading.total_bytes) == (round(6.85 * GIB), round(15.56 * GIB))
+    assert judge_oom(reading).cause is OomCause.BLOCK_LIMIT
+
+
+@pytest.mark.parametrize("limit", ["15.99 GiB", "80.00 GiB"])
+def test_the_drivers_own_pool_takes_no_settings_of_the_native_allocator(limit: str) -> None:
+    reading = read_oom(
+        "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 15.16 GiB\n"
+        f"Requested               : 512.00 MiB\nDevice limit            : {limit}\nFree (according to CUDA): 0 bytes\n"
+        "PyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB"
+    )
+    assert reading is not None
+    assert judge_oom(reading).actions == (OomAction.REDUCE_BATCH,)
+
+
+def test_a_worker_that_is_gone_is_said_with_doubt() -> None:
+    alone = "RuntimeError: DataLoader worker (pid(s) 4711, 4712) exited unexpectedly"
+    reading = read_oom(alone)
+    assert reading is not None
+    assert (reading.wording, judge_oom(reading).full) == (Wording.WORKER_EXITED, Full.PERHAPS_HOST)
+    killed = read_oom(f"{alone}\nslurmstepd: error: Detected 1 oom_kill event in StepId=88.0.")
+    assert killed is not None
+    assert judge_oom(killed).full is Full.HOST
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=3114512.batch. Some of the step tasks have been OOM Killed.",
+        "slurmstepd: error: Detected 2 oom-kill event(s) in step 51.batch cgroup.",
+        "srun: error: node7: task 3: Out Of Memory",
+        "slurmstepd: error: Exceeded job memory limit at some point.",
+        "kernel: Out of memory: Killed process 3021 (python) total-vm:91034212kB",
+    ],
+)
+def test_the_kernels_and_slurms_words_are_main_memory(line: str) -> None:
+    reading = read_oom(line)
+    assert reading is not None
+    assert (reading.backend, reading.wording) == (Backend.HOST, Wording.WORKER_KILLED)
+    assert judge_oom(reading).cause is OomCause.HOST_MEMORY
+
+
 def test_the_last_of_several_counts_and_line_breaks_do_not() -> None:
     first = (
         "CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 7.00 GiB total capacity; 6.00 GiB already allocated; "
