@@ -133,7 +133,8 @@ def find_card(text: str) -> CatalogueCard:
 def find_simulable_card(text: str) -> CatalogueCard:
     """``find_card`` for a card whose memory is known; else ``NoSuchDeviceError`` (``device.memory_unknown``).
 
-    "… capped at 2 GiB" simulates the card with no more memory than that, "… under Windows" with a driver that moves
+    "… capped at 2 GiB" simulates the card with no more memory than that (``device.cap_above_card`` where it has less),
+    "… under Windows" with a driver that moves
     memory to RAM when the card is full instead of refusing. In this order.
     """
     match = _ALTERED.fullmatch(text.strip())
@@ -149,7 +150,7 @@ def find_simulable_card(text: str) -> CatalogueCard:
 
 
 def _altered(card: CatalogueCard, *, cap_gib: str | None, windows: bool) -> CatalogueCard:
-    """The card as a part of its own, so that a session can hold both. A cap above its memory leaves that as it is."""
+    """The card as a part of its own, so that a session can hold both. A cap of all its memory leaves that as it is."""
     if cap_gib is not None:
         cap_mib = round(float(cap_gib) * GIB / MIB)
         if cap_mib < _LEAST_CAP_MIB:
@@ -157,6 +158,14 @@ def _altered(card: CatalogueCard, *, cap_gib: str | None, windows: bool) -> Cata
                 "device.cap_too_small",
                 f'"{card.name}" cannot be capped at {cap_gib} GiB: its CUDA context alone needs most of that. Give '
                 f"{_LEAST_CAP_MIB / 1024:g} GiB or more.",
+                params={"name": card.name, "cap_mib": cap_mib},
+            )
+        most_bytes = max(card.total_bytes or 0, round((card.memory_gb or 0) * GIB))  # what the box says is no mistake
+        if cap_mib * MIB > most_bytes:
+            raise NoSuchDeviceError(
+                "device.cap_above_card",
+                f'"{card.name}" cannot be capped at {cap_gib} GiB: it has {most_bytes / GIB:g} GiB. Give less, or '
+                "leave the cap out.",
                 params={"name": card.name, "cap_mib": cap_mib},
             )
         if cap_mib * MIB < (card.total_bytes or 0):

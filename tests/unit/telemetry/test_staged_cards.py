@@ -22,7 +22,7 @@ from desktop_app.telemetry.limited_host import HostLimit, LimitedHost
         ("gtx 1660 capped at 1.5 GiB", "GeForce GTX 1660 capped at 1.5 GiB", 1536, False),
         ("RTX 4090 Capped at 8 gib under windows", "GeForce RTX 4090 capped at 8 GiB under Windows", 8192, True),
         ("GTX 1660 under Windows", "GeForce GTX 1660 under Windows", 6144, True),
-        ("GTX 1660 capped at 99 GiB", "GeForce GTX 1660", 6144, False),
+        ("GTX 1660 capped at 6 GiB", "GeForce GTX 1660", 6144, False),
     ],
 )
 def test_a_card_can_be_smaller_and_under_windows(text: str, name: str, total_mib: int, spills: bool) -> None:
@@ -34,6 +34,13 @@ def test_a_card_can_be_smaller_and_under_windows(text: str, name: str, total_mib
 def test_a_cap_leaves_room_for_a_context() -> None:
     with pytest.raises(NoSuchDeviceError, match=r"capped at 0.25 GiB.*0.5 GiB or more"):
         find_simulable_card("GTX 1660 capped at 0.25 GiB")
+
+
+def test_a_cap_above_the_card_is_one_line_and_4() -> None:
+    with pytest.raises(NoSuchDeviceError, match=r"capped at 99 GiB: it has 4 GiB. Give less") as error:
+        find_simulable_card("GTX 1050 Ti capped at 99 GiB")
+    assert error.value.exit_code == 4
+    assert "\n" not in str(error.value)
 
 
 def test_a_neighbour_grows_while_the_training_computes_and_leaves_with_it() -> None:
