@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
+from typing import Final
 
 from desktop_app.services.estimate_options import parse_size
+
+_TWO_MEANINGS: Final = re.compile(r"[\d.,]+\s*[kmgt]b", re.IGNORECASE)
 
 
 def add_forecast_options(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +54,9 @@ def add_export_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _capacity(text: str) -> int:
+    """As a cell of ``capacity_bytes`` is read: what is refused there is refused here."""
+    if _TWO_MEANINGS.fullmatch(text.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} means two things; write bytes, or KiB, MiB, GiB such as 24GiB")
     try:
         size = parse_size(text)
     except ValueError as error:

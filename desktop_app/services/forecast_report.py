@@ -3,7 +3,7 @@
 With ``as_json`` each alert is one line as soon as its row is read, and the last line is the summary: ``cause``,
 ``severity``, ``eta_steps`` and ``eta_interval`` are those of the first alert, at ``first_alert_step``; ``p_oom`` is the
 forecast after the last row; all of them are null when there was no alert. ``at_end`` is the forecast after the last row
-in any case.
+in any case; its ``p_oom`` is null where nothing can be known: no row, or no capacity and no cause that needs none.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _summary_json(run: TraceReplay, tally: _Tally) -> str:
             "severity": first.severity.value if first is not None else None,
             "eta_steps": first.eta_steps if first is not None else None,
             "eta_interval": _pair(first.eta_steps_low, first.eta_steps_high) if first is not None else None,
-            "p_oom": _chances(end) if first is not None else None,
+            "p_oom": _chances(end) if first is not None and _is_known(run) else None,
             "alerts": tally.alerts,
             "causes": dict(tally.causes),
             "rows": run.rows,
@@ -138,13 +138,18 @@ def _summary_json(run: TraceReplay, tally: _Tally) -> str:
 def _at_end(run: TraceReplay) -> dict[str, Any]:
     end = run.forecast
     return {
-        "p_oom": _chances(end),
+        "p_oom": _chances(end) if _is_known(run) else None,
         "cause": end.cause.value if end.cause is not None else None,
         "severity": end.severity.value if end.severity is not None else None,
         "eta_steps": end.eta_steps,
         "eta_interval": _pair(end.eta_steps_low, end.eta_steps_high),
         "open_alerts": [alert.cause.value for alert in run.forecaster.open_alerts()],
     }
+
+
+def _is_known(run: TraceReplay) -> bool:
+    """Something can be said: main memory may be full on a card of unknown size."""
+    return run.rows > 0 and (run.capacity_bytes is not None or run.forecast.cause is not None)
 
 
 def _summary_text(run: TraceReplay, tally: _Tally, trace: TraceFile) -> str:
@@ -157,7 +162,8 @@ def _summary_text(run: TraceReplay, tally: _Tally, trace: TraceFile) -> str:
         first = tally.first
         causes = ", ".join(tally.causes)
         verdict = f"First alert at step {first.step:,}: {first.cause.value}, {first.severity.value}. Causes: {causes}."
-    return f"{rows}{until}{card}. {verdict}\n{words.outlook_line(run.forecast)}"
+    outlook = words.outlook_line(run.forecast) if _is_known(run) else "P(out of memory): unknown"
+    return f"{rows}{until}{card}. {verdict}\n{outlook}"
 
 
 def _chances(forecast: Forecast) -> dict[str, float | None]:

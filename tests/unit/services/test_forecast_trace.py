@@ -166,6 +166,27 @@ def test_nulls_when_quiet(content: str, tmp_path: Path, capsys: pytest.CaptureFi
         assert summary[name] is None
 
 
+@pytest.mark.parametrize("content", [f"{HEADER}\n", LEAK.replace(str(16 * GIB), "")], ids=["no rows", "no capacity"])
+def test_what_cannot_be_known_is_null(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(file_of(tmp_path, content))
+    assert run(["forecast", "--json", path]) == 0
+    (summary,) = said(capsys)
+    assert summary["at_end"]["p_oom"] is None  # type: ignore[index]
+    assert run(["forecast", path]) == 0
+    assert "P(out of memory): unknown" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", ["24GB", "24 gb", "24000MB"])
+def test_a_capacity_of_two_meanings_is_refused_as_in_a_cell(
+    size: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        run(["forecast", "--capacity", size, str(file_of(tmp_path, LEAK))])
+    assert error.value.code == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "means two things; write bytes, or KiB, MiB, GiB" in line
+
+
 def test_capacity_can_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(file_of(tmp_path, LEAK.replace(str(16 * GIB), "")))
     assert run(["forecast", "--json", "--capacity", "16GiB", path]) == 0
