@@ -136,7 +136,9 @@ class RowReader:
         if phase is not Phase.VALIDATION:
             yield from self._leave_validation(row, t_s)
         if phase is Phase.BUILD:
-            is_over = (cell.resumes and not cell.begins) or cell.ends or words.ends
+            is_over = cell.ends or words.ends or _has_resumed(cell, words)
+            if is_over:
+                self._note_resumed(memory)
             yield PhaseSample(t_s, step, phase, memory, **_demand(words), ended=is_over)
         elif phase is Phase.SAVE:
             yield from self._of_save(cell, words, step, t_s, memory)
@@ -180,6 +182,9 @@ class RowReader:
             yield from self._close_open_step(row, t_s)
         yield from self._leave_validation(row, t_s)
         memory = self._memory.figures(row, within_step=True)
+        if Mark.RESUME in words.marks and not words.begins and not self._ended_rows_seen:
+            yield self._resumed(row, t_s)
+            words = replace(words, ends=False)  # what is over is the loading
         ended = self._phase_is_over(phase, cell, words, memory)
         self._open.take(step, row, memory)
         self._ended_rows_seen = self._ended_rows_seen or ended
@@ -244,7 +249,16 @@ class RowReader:
 
     def _resumed(self, row: TraceRow, t_s: float) -> PhaseSample:
         step = row.step if row.step is not None else self._step
-        return PhaseSample(t_s, step, Phase.BUILD, self._memory.figures(row, within_step=True), ended=True)
+        memory = self._memory.figures(row, within_step=True)
+        self._note_resumed(memory)
+        return PhaseSample(t_s, step, Phase.BUILD, memory, ended=True)
+
+    def _note_resumed(self, memory: MemoryStats | None) -> None:
+        """What is left of the loading lies below the next step, whose rows are not to be taken for their ends."""
+        if memory is None or self._step_live is None or self._step_peak is None:
+            return
+        self._step_peak += memory.live_bytes - self._step_live
+        self._step_live = memory.live_bytes
 
     def _close_open_step(self, row: TraceRow, t_s: float) -> Iterator[Sample]:
         """A step of which only phases were recorded is over as soon as something else comes."""
@@ -382,6 +396,13 @@ class _Validation:
 
 def _demand(words: Words) -> dict[str, Any]:
     return {"known_demand_bytes": words.figures.get("demand"), "known_host_bytes": words.figures.get("host")}
+
+
+def _has_resumed(cell: PhaseWord, words: Words) -> bool:
+    """Loading is over, unless the row says that it begins or what it will take."""
+    if cell.begins or words.begins or "demand" in words.figures:
+        return False
+    return cell.resumes or Mark.RESUME in words.marks
 
 
 def _progress(words: Words) -> dict[str, Any]:

@@ -102,6 +102,8 @@ _PHASES: Final[Mapping[str, Phase]] = {
 _RESUMES: Final = _set(
     "resume resumes resumed resuming resumption restore restored restoring load loaded loading reload reloaded"
 )
+_RESUMING: Final = _set("resuming restoring loading")
+_RESUMED: Final = _set("resumed restored loaded reloaded")
 _RESTARTS: Final = _set("restart restarts restarted restarting relaunch relaunched rerun")
 # Figures by the names people give them: ours are first.
 _FIGURES: Final[Mapping[str, str]] = {
@@ -166,6 +168,9 @@ def read_event(cell: str) -> Words:
         named = _phase_of_event(_LETTERS.findall(_FIGURE.sub(" ", part)))
         if named is not None:
             phase, begins, ends = named, starts, is_over or _is_past(words)
+        elif Mark.RESUME in marks and not _RESUMES.isdisjoint(words):  # "resume done", "loaded checkpoint"
+            starts = starts or not _RESUMING.isdisjoint(words)
+            begins, ends = begins or starts, ends or (not starts and (is_over or not _RESUMED.isdisjoint(words)))
         elif words[:1] == ["phase"]:
             begins, ends = begins or starts, ends or is_over
     return Words(phase, begins, ends, frozenset(marks), figures, _shape(longest), longest.get("step"), ours)

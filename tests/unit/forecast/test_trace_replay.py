@@ -371,3 +371,59 @@ def test_a_cache_that_was_emptied_tells_what_lies_outside() -> None:
         step=1, live_after_bytes=GIB, idle_split_bytes=0, reserved_peak_bytes=8 * GIB, device_used_bytes=3 * GIB
     )
     assert RowMemory().outside_bytes(row) == 2 * GIB
+
+
+def level(*, count: int = STEPS) -> list[TraceRow]:
+    """Steps of 6 GiB that hold 4 GiB between them, on a card of 12 GiB of which 1 GiB is others'."""
+    return [
+        replace(
+            row, live_after_bytes=4 * GIB, live_peak_bytes=10 * GIB, reserved_peak_bytes=10 * GIB, idle_split_bytes=0
+        )
+        for row in leaking(count=count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phase", "event"),
+    [
+        ("build", "resume"),
+        ("build", "loaded checkpoint"),
+        ("build", "resume done"),
+        ("build", "resumed from step_900.pt"),
+        ("forward", "resume"),
+        ("forward", "resume done"),
+        ("train", "resume"),
+    ],
+)
+def test_what_a_resume_has_left_is_set_against_the_next_step(phase: str, event: str) -> None:
+    """4 GiB more are live, and a step takes 6 GiB: 14 GiB do not fit into 12; with 0.5 GiB more 10.5 do."""
+    steps_before = [replace(row, capacity_bytes=12 * GIB, device_used_bytes=None) for row in level()]
+    last = steps_before[-1]
+    kept = 8 * GIB
+    loaded = replace(
+        last,
+        t_s=9.0,
+        step=STEPS + 1,
+        phase=phase,
+        live_after_bytes=kept,
+        live_peak_bytes=kept,
+        event=event,
+        step_s=None,
+    )
+    assert first_alert([*steps_before, loaded]) == (STEPS + 1, Cause.RESUME)
+    little = replace(loaded, live_after_bytes=4 * GIB + GIB // 2, live_peak_bytes=4 * GIB + GIB // 2)
+    assert first_alert([*steps_before, little]) is None
+
+
+@pytest.mark.parametrize("event", ["resuming from step_900.pt", "loading checkpoint", "resume;phase_begin"])
+def test_a_resume_that_begins_has_left_nothing_yet(event: str) -> None:
+    (step,) = leaking(count=1)
+    (build,) = phases(step, replace(step, step=2, phase="build", event=event))
+    assert (build.phase, build.ended) == (Phase.BUILD, False)
+
+
+def test_the_row_after_a_resume_is_about_the_begin_of_its_forward() -> None:
+    step = level(count=1)[0]
+    loaded = replace(step, step=2, phase="build", live_after_bytes=8 * GIB, live_peak_bytes=8 * GIB, event="resume")
+    _, forward = phases(step, loaded, replace(loaded, phase="forward", event=""))
+    assert (forward.phase, forward.ended) == (Phase.FORWARD, False)
