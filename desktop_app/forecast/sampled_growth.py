@@ -20,6 +20,7 @@ _PACE_SAMPLES: Final = 16
 REFIT_EVERY: Final = 3
 _TICKS_PER_S: Final = 1000  # of the fit's clock, which counts in whole numbers
 _LEAST_STAIR_SAMPLES: Final = 3.0
+_STILL_STAIR_SAMPLES: Final = 1.5  # of a danger that is known: samples come now and then a little closer or further
 _BLOCKS: Final = 128
 LEAST_COME: Final = 0.1
 _LEAST_ROOM: Final = 0.001  # of the limit: at it and growing is as good as over it
@@ -183,7 +184,8 @@ class SampledGrowth:
         of few samples."""
         if trend.shape is Shape.RAMPS:
             return not known
-        width = _LEAST_STAIR_SAMPLES * self._seconds_per_sample * _TICKS_PER_S
+        samples = _STILL_STAIR_SAMPLES if known else _LEAST_STAIR_SAMPLES
+        width = samples * self._seconds_per_sample * _TICKS_PER_S
         return trend.stairs is not None and trend.stairs.distance_steps < width
 
 

@@ -10,6 +10,8 @@ import pytest
 from desktop_app.core.forecasts import AlertSeverity, Cause
 from desktop_app.core.steps import StepSample
 from desktop_app.core.units import GIB, MIB
+from desktop_app.forecast.trace_replay import replay
+from desktop_app.forecast.trace_rows import TraceRow
 
 from .surroundings_traces import CAPACITY, RESERVED, first_of, flat, live_with, noise
 from .traces import BASE, Floats, memory, step
@@ -132,3 +134,43 @@ def test_whose_memory_it_is() -> None:
 def test_unknown_others_say_nothing() -> None:
     told = live_with([{"device_used_bytes": 23 * GIB} for _ in range(60)], make_step=flat)
     assert told.raised == []
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_stairs_about_as_long_as_the_samples_are_apart_keep_their_alert_to_the_end(seed: int) -> None:
+    """3 % of the card every 25 steps of 0.1 s, and a look about once a second: every third look is a new stair.
+
+    The alert stays the one that it is, and what is told beside it is never 0, until the stair that does not fit.
+    """
+    rng = np.random.default_rng(seed)
+    card, reserved, outside = 8 * GIB, 4320 * MIB, 350 * MIB
+    stair = 0.03 * card
+    first, free = 100, card - reserved - outside - GIB // 4
+    fits = int(free // stair)
+    end = first + 25 * fits
+    rows, t_s = list[TraceRow](), 0.0
+    for at in range(1, end):
+        t_s += 0.1006 + rng.normal(0.0, 0.004)
+        others = round(GIB // 4 + stair * max(0, (at - first) // 25 + 1))
+        rows.append(
+            TraceRow(
+                t_s=t_s,
+                step=at,
+                phase="train",
+                live_after_bytes=2600 * MIB,
+                live_peak_bytes=4200 * MIB,
+                reserved_peak_bytes=reserved,
+                alloc_retries=0,
+                device_used_bytes=others + outside + reserved,
+                other_used_bytes=others,
+                capacity_bytes=card,
+            )
+        )
+    told = list(replay(rows))
+    raised = [alert for _, update in told for alert in update.changes.raised]
+    assert {(alert.alert_id, alert.cause) for alert in raised} == {(1, Cause.NEIGHBOUR)}
+    assert end - raised[0].step >= 50
+    assert not any(update.changes.cleared for _, update in told)
+    since = [update.forecast for row, update in told if (row.step or 0) >= raised[0].step]
+    assert all(one.p_oom_run >= 0.5 for one in since)
+    assert since[-1].p_oom[10] >= 0.5
