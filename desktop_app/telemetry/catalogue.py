@@ -134,8 +134,7 @@ def find_simulable_card(text: str) -> CatalogueCard:
     """``find_card`` for a card whose memory is known; else ``NoSuchDeviceError`` (``device.memory_unknown``).
 
     "… capped at 2 GiB" simulates the card with no more memory than that (``device.cap_above_card`` where it has less),
-    "… under Windows" with a driver that moves
-    memory to RAM when the card is full instead of refusing. In this order.
+    "… under Windows" with a driver that moves memory to RAM when the card is full instead of refusing. In this order.
     """
     match = _ALTERED.fullmatch(text.strip())
     assert match is not None  # every part of it may be empty
