@@ -150,8 +150,9 @@ class FillingDevice(CpuDevice):
         self.released = 0
 
     def phase(self, phase: Phase) -> None:
-        self._phase = phase
-        if phase is self._target:
+        before, self._phase = self._phase, phase
+        stands_in = phase is Phase.OPTIMIZER and before is not Phase.BACKWARD  # for state that is not made yet
+        if phase is self._target and not stands_in:
             self._countdown -= 1
 
     @contextmanager
