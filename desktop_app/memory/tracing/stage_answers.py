@@ -6,6 +6,7 @@ them down the CPU's path. Everything is put back on exit. For the whole process:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
@@ -206,9 +207,29 @@ def card_answers(card: CardSpec | None) -> Iterator[None]:
 
 
 def patch(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
-    """Set an attribute until the stack closes; nothing where this torch does not have it."""
+    """Set an attribute until the stack closes; nothing where this torch does not have it.
+
+    Threads that trace at the same time may close in any order: the last one puts back what was there before the first.
+    """
     if not hasattr(owner, name):
         return
-    before = owner.__dict__.get(name, getattr(owner, name))
-    setattr(owner, name, value)
-    stack.callback(setattr, owner, name, before)
+    token = object()
+    with _patching:
+        values = _patched.setdefault((id(owner), name), {_BEFORE: owner.__dict__.get(name, getattr(owner, name))})
+        values[token] = value
+        setattr(owner, name, value)
+    stack.callback(_unpatch, owner, name, token)
+
+
+def _unpatch(owner: Any, name: str, token: object) -> None:
+    with _patching:
+        values = _patched[id(owner), name]
+        del values[token]
+        setattr(owner, name, [*values.values()][-1])
+        if len(values) == 1:
+            del _patched[id(owner), name]
+
+
+_BEFORE: Final = object()
+_patching: Final = threading.Lock()
+_patched: Final[dict[tuple[int, str], dict[object, Any]]] = {}  # what was there before, then what is set, oldest first
