@@ -72,6 +72,43 @@ SLOW_FIELDS: Final = (
     "temperature_memory_c",
 )
 GPU_FIELDS: Final = FAST_FIELDS + SLOW_FIELDS
+# What few look at all day: read with the slow fields, kept in a history of its own (``details:<uuid>``), so that the
+# dozens of fields of sixteen cards do not cost five rows a second.
+DETAIL_FIELDS: Final = (
+    "sm_activity_percent",  # GPM, mean over the time since the last reading; Hopper and newer
+    "sm_occupancy_percent",  # GPM: share of the warp slots that were used
+    "tensor_activity_percent",  # GPM: any tensor pipe
+    "dram_activity_percent",  # GPM: bandwidth of the memory
+    "fp16_activity_percent",  # GPM
+    "fp32_activity_percent",  # GPM
+    "fp64_activity_percent",  # GPM
+    "graphics_clock_mhz",
+    "video_clock_mhz",
+    "throttle_sync_boost_percent",  # share of the time since the last reading, from cumulative ns
+    "throttle_board_limit_percent",
+    "throttle_low_utilization_percent",
+    "throttle_reliability_percent",
+    "throttle_reasons",  # the bits of nvmlClocksEventReasons at this moment
+    "temperature_margin_c",  # to the highest temperature of normal operation; 0 is at the limit
+    "power_module_w",  # Grace Hopper: the whole module
+    "jpeg_percent",
+    "optical_flow_percent",
+    "encoder_sessions",
+    "pcie_replays",  # since the driver was loaded
+    "nvlink_rx_bytes_per_s",  # all links together
+    "nvlink_tx_bytes_per_s",
+    "nvlinks_active",
+    "ecc_corrected",  # since the driver was loaded
+    "ecc_corrected_total",  # over the life of the card
+    "ecc_uncorrected_total",
+    "remapped_rows_corrected",
+    "remapped_rows_uncorrected",
+    "remapping_pending",  # 1: a reset of the card will remap rows
+    "remapping_failed",  # 1: no spare row was left
+    "retired_pages",  # before Ampere: pages that are no longer used
+    "mps_clients",  # processes of the multi-process service
+)
+ALL_GPU_FIELDS: Final = GPU_FIELDS + DETAIL_FIELDS
 HOST_FIELDS: Final = (
     "cpu_percent",  # of all cores, 0 to 100
     "memory_used_bytes",
@@ -86,6 +123,19 @@ HOST_FIELDS: Final = (
     "commit_used_bytes",  # promised by the system; no value where it promises without end
     "commit_limit_bytes",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class MigInstance:
+    """One slice of a card in MIG mode. CUDA knows it by ``uuid`` (``MIG-…``)."""
+
+    uuid: str
+    name: str  # its profile, such as ``1g.10gb``; empty when the driver does not say
+    gpu_instance: int
+    compute_instance: int
+    total_bytes: int | None = None
+    sm_count: int | None = None
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +166,23 @@ class Card:
     cuda_driver_version: str | None = None
     vbios_version: str | None = None
     energy_source: EnergySource | None = None
+    power_min_w: float | None = None
+    power_default_w: float | None = None
+    temperature_memory_max_c: float | None = None
+    temperature_operating_max_c: float | None = None
+    memory_clock_max_mhz: float | None = None
+    memory_bus_bits: int | None = None
+    bar1_total_bytes: int | None = None
+    pcie_generation_max: int | None = None
+    pcie_width_max: int | None = None
+    compute_mode: str | None = None  # "default", "exclusive_process" or "prohibited"
+    persistence_mode: str | None = None  # "on" or "off"
+    ecc_mode: str | None = None  # "on" or "off"
+    mig_mode: str | None = None  # "on" or "off"
+    driver_model: str | None = None  # "wddm", "tcc" or "mcdm"; Windows only
+    display_active: str | None = None  # "on" or "off": a screen hangs on it
+    numa_node: int | None = None
+    instances: tuple[MigInstance, ...] = ()
     spills: bool = False  # its driver may move memory to RAM when it is full (WDDM, WSL), without an error
     reasons: Mapping[str, Reason] = field(default_factory=dict)
 
@@ -129,7 +196,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class GpuSample:
-    """All fields of one card at one tick; slow fields are present only on slow ticks."""
+    """All fields of one card at one tick; slow fields and details are present only on slow ticks."""
 
     t_s: float
     uuid: str
@@ -152,6 +219,31 @@ class ProcessSample:
     started_wall_s: float | None = None
     own: bool = False
     simulated: bool = False
+    sm_percent: float | None = None  # share of the card's SM time, mean over the last second or so
+    sm_reason: Reason | None = None
+    memory_bus_percent: float | None = None
+    cpu_percent: float | None = None  # of the processor, 100 = one core
+    rss_bytes: int | None = None
+    gpu_instance: int | None = None  # the MIG slice it runs in
+    container: str | None = None  # "docker", "podman", "kubernetes", …, or "other"; None: none, or not to be seen
+    foreign: bool = False  # a pid of the host, seen from inside a container: not a process of this system
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSample:
+    """What one MIG instance reports at one slow tick: ``memory_used_bytes``, with GPM the activities."""
+
+    uuid: str
+    readings: Mapping[str, Reading]
+
+
+@dataclass(frozen=True, slots=True)
+class CardError:
+    """An error that the driver pushed (Xid) at ``t_s``. ``uuid`` None: the driver did not say which card."""
+
+    t_s: float
+    uuid: str | None
+    xid: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from typing import Final, Self
 
 from desktop_app.core.events import Event
 from desktop_app.core.store import Rows
-from desktop_app.core.telemetry import GPU_FIELDS
+from desktop_app.core.telemetry import DETAIL_FIELDS, GPU_FIELDS
 
 SCHEMA: Final = 1
-GPU_PREFIX: Final = "gpu:"
+# Histories of a card, and the tables that hold them for all cards.
+_CARD_TABLES: Final = {"gpu:": ("telemetry", GPU_FIELDS), "details:": ("details", DETAIL_FIELDS)}
 # Another program that holds the file (a database browser) is waited for this long; then the batch comes with the next.
 _PATIENCE_S: Final = 1.0
 # json_extract is part of every SQLite since 3.38 and of CPython's builds before that.
@@ -30,7 +31,7 @@ FROM events WHERE kind = 'alert'
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """New rows of one history. A name that begins with ``gpu:`` belongs to a card: its rows go to ``telemetry``."""
+    """New rows of one history. A card's ``gpu:<uuid>`` goes to ``telemetry``, its ``details:<uuid>`` to ``details``."""
 
     name: str
     rows: Rows
@@ -84,8 +85,9 @@ class SessionDatabase:
     def _write_rows(self, block: Block) -> None:
         rows, table = block.rows, block.name
         lead: tuple[int, ...] = ()
-        if table.startswith(GPU_PREFIX):
-            table, lead = "telemetry", (self._gpu_number(table.removeprefix(GPU_PREFIX)),)
+        kind, _, uuid = table.partition(":")
+        if f"{kind}:" in _CARD_TABLES:
+            table, lead = _CARD_TABLES[f"{kind}:"][0], (self._gpu_number(uuid),)
         elif table not in self._tables:
             self._connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({_real_columns(('t_s', *rows.columns))})")
             self._tables.add(table)
@@ -108,16 +110,17 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA user_version = {SCHEMA}")
-    telemetry = '"gpu" INTEGER, ' + _real_columns(("t_s", *GPU_FIELDS))
     for statement in (
         "CREATE TABLE IF NOT EXISTS gpus (gpu INTEGER PRIMARY KEY, uuid TEXT UNIQUE)",
         "CREATE TABLE IF NOT EXISTS events "
         "(seq INTEGER PRIMARY KEY, t_s REAL, kind TEXT, level TEXT, code TEXT, params TEXT)",
-        f"CREATE TABLE IF NOT EXISTS telemetry ({telemetry})",
-        "CREATE INDEX IF NOT EXISTS telemetry_by_time ON telemetry (gpu, t_s)",
         _ALERTS_VIEW,
     ):
         connection.execute(statement)
+    for table, fields in _CARD_TABLES.values():
+        columns = '"gpu" INTEGER, ' + _real_columns(("t_s", *fields))
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+        connection.execute(f"CREATE INDEX IF NOT EXISTS {table}_by_time ON {table} (gpu, t_s)")
 
 
 def _real_columns(names: Iterable[str]) -> str:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.store import Cell, Store
-from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, Card, GpuSample, ProcessSample, Reading, Reason
+from desktop_app.core.telemetry import (
+    ALL_GPU_FIELDS,
+    DETAIL_FIELDS,
+    GPU_FIELDS,
+    HOST_FIELDS,
+    Card,
+    GpuSample,
+    ProcessSample,
+    Reading,
+    Reason,
+)
 from desktop_app.services.facade import TelemetryStatus
 
 _log = logging.getLogger(__name__)
@@ -18,6 +28,7 @@ _log = logging.getLogger(__name__)
 _THROTTLED_PERCENT: Final = 5.0
 # An episode ends only after this long without throttling, so that a card on the edge does not flood the lane.
 _EPISODE_GAP_S: Final = 10.0
+_DETAILS_KEPT: Final = 8192  # rows: 2 h 16 min at 1 Hz
 _NAN: Final = float("nan")
 
 
@@ -43,6 +54,7 @@ class TelemetryFeed:
         """The cards were found. After an outage of all of them only ``on_back`` says that they can be read again."""
         for card in cards:
             self._store.declare(history_name(card.uuid), GPU_FIELDS)
+            self._store.declare(details_name(card.uuid), DETAIL_FIELDS, capacity=_DETAILS_KEPT)
         self.cards.set(cards)
         status = self.status.get()
         if status.reason is Reason.NOT_READ_YET:
@@ -51,13 +63,16 @@ class TelemetryFeed:
             self._on_cards_known()
 
     def on_gpu(self, sample: GpuSample) -> None:
-        self._store.history(history_name(sample.uuid)).append(sample.t_s, _row(sample.readings))
+        self._store.history(history_name(sample.uuid)).append(sample.t_s, _row(sample.readings, GPU_FIELDS))
+        details = _row(sample.readings, DETAIL_FIELDS)
+        if details:
+            self._store.history(details_name(sample.uuid)).append(sample.t_s, details)
         readings = self.readings.get()
         self.readings.set({**readings, sample.uuid: {**readings.get(sample.uuid, {}), **sample.readings}})
         self._note_throttling(sample)
 
     def on_host(self, t_s: float, readings: Mapping[str, Reading]) -> None:
-        self._store.history("host").append(t_s, _row(readings))
+        self._store.history("host").append(t_s, _row(readings, HOST_FIELDS))
         self.host.set(readings)
         self._on_second()
 
@@ -71,6 +86,7 @@ class TelemetryFeed:
         affected = known if uuid is None else [uuid]
         for name in affected:
             self._store.history(history_name(name)).append_gap(t_s)
+            self._store.history(details_name(name)).append_gap(t_s)
         lost = {**(self.status.get().lost or {}), **dict.fromkeys(affected, reason)}
         self.readings.set({**self.readings.get(), **{name: _all_missing(reason) for name in affected}})
         self.processes.set({**self.processes.get(), **dict.fromkeys(affected, ())})
@@ -101,10 +117,16 @@ def history_name(uuid: str) -> str:
     return f"gpu:{uuid}"
 
 
-def _row(readings: Mapping[str, Reading]) -> dict[str, float]:
+def details_name(uuid: str) -> str:
+    """Name of the history of a card's ``DETAIL_FIELDS``."""
+    return f"details:{uuid}"
+
+
+def _row(readings: Mapping[str, Reading], fields: Sequence[str]) -> dict[str, float]:
     """A row for the store. What was asked for and could not be had is a gap; what was not asked for is left out."""
-    return {name: _NAN if reading.value is None else reading.value for name, reading in readings.items()}
+    found = {name: readings[name] for name in fields if name in readings}
+    return {name: _NAN if reading.value is None else reading.value for name, reading in found.items()}
 
 
 def _all_missing(reason: Reason) -> Mapping[str, Reading]:
-    return {name: Reading(None, reason) for name in GPU_FIELDS}
+    return {name: Reading(None, reason) for name in ALL_GPU_FIELDS}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from desktop_app.core.clock import SessionClock
-from desktop_app.core.telemetry import FAST_FIELDS, SLOW_FIELDS, Card, ProcessSample, Reading, Reason
+from desktop_app.core.telemetry import DETAIL_FIELDS, FAST_FIELDS, SLOW_FIELDS, Card, ProcessSample, Reading, Reason
 from desktop_app.telemetry.backend import Advice, BackendUnavailable, missing
 from desktop_app.telemetry.host import system_memory as read_system_memory
 from desktop_app.telemetry.nvml import NvmlDoor
@@ -92,9 +92,9 @@ class NvmlBackend:
         return missing(FAST_FIELDS, Reason.GPU_LOST) if reader is None else reader.read_fast(self._clock.now_s())
 
     def read_slow(self, card: Card) -> Mapping[str, Reading]:
-        """All of ``SLOW_FIELDS``."""
+        """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS``."""
         reader = self._reader(card)
-        return missing(SLOW_FIELDS, Reason.GPU_LOST) if reader is None else reader.read_slow()
+        return missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.GPU_LOST) if reader is None else reader.read_slow()
 
     def processes(self, card: Card) -> tuple[ProcessSample, ...]:
         """Processes on the card, this one marked as own."""

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from desktop_app.core.telemetry import FAST_FIELDS, SLOW_FIELDS, Card, EnergySource, ProcessSample, Reading, Reason
+from desktop_app.core.telemetry import (
+    DETAIL_FIELDS,
+    FAST_FIELDS,
+    SLOW_FIELDS,
+    Card,
+    EnergySource,
+    ProcessSample,
+    Reading,
+    Reason,
+)
 from desktop_app.telemetry.backend import missing
 from desktop_app.telemetry.counters import BusyShare, ByteRate, EnergyCounter, EnergyIntegral
 from desktop_app.telemetry.nvml import Answer, NvmlDoor
@@ -126,8 +135,8 @@ class NvmlCard:
         return self._in_mig(readings)
 
     def read_slow(self) -> Mapping[str, Reading]:
-        """All of ``SLOW_FIELDS``."""
-        readings = missing(SLOW_FIELDS, Reason.NOT_READ_YET)
+        """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS``."""
+        readings = missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.NOT_READ_YET)
         readings["fan_percent"] = self._query("nvmlDeviceGetFanSpeed").judged(FAN_PERCENT)
         readings["performance_state"] = self._query("nvmlDeviceGetPerformanceState").judged(PERFORMANCE_STATE)
         readings["power_limit_w"] = self._query("nvmlDeviceGetEnforcedPowerLimit").judged(POWER_W, scale=_MILLI)

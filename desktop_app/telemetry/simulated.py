@@ -10,6 +10,7 @@ from typing import Final
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
 from desktop_app.core.telemetry import (
+    DETAIL_FIELDS,
     FAST_FIELDS,
     SLOW_FIELDS,
     Card,
@@ -103,10 +104,10 @@ class SimulatedBackend:
         return readings
 
     def read_slow(self, card: Card) -> Mapping[str, Reading]:
-        """All of ``SLOW_FIELDS`` of the moment of the last fast reading."""
+        """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS`` of the moment of the last fast reading."""
         del card
         part, state = self._part, self._model.state
-        readings = missing(SLOW_FIELDS, Reason.SIMULATED)
+        readings = missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.SIMULATED)
         readings["performance_state"] = Reading(_IDLE_PSTATE if state.idle else _busy_pstate(part))
         readings["fan_percent"] = _or_unsupported(
             round(100.0 * state.fan_share), supported=part.segment not in _FANLESS_SEGMENTS

@@ -8,7 +8,15 @@ import pytest
 
 from desktop_app.core.events import EventKind, EventQueue, Level
 from desktop_app.core.store import Store
-from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, GpuSample, ProcessSample, Reading, Reason
+from desktop_app.core.telemetry import (
+    ALL_GPU_FIELDS,
+    GPU_FIELDS,
+    HOST_FIELDS,
+    GpuSample,
+    ProcessSample,
+    Reading,
+    Reason,
+)
 from desktop_app.services.facade import TelemetryStatus
 from desktop_app.services.telemetry_feed import TelemetryFeed, history_name
 
@@ -79,7 +87,7 @@ def test_a_lost_card_has_no_last_values_and_the_other_goes_on(bench: Bench) -> N
     bench.feed.on_outage(0.2, B.uuid, LOST)
     readings = bench.feed.readings.get()
     assert set(readings[B.uuid].values()) == {Reading(None, LOST)}
-    assert set(readings[B.uuid]) == set(GPU_FIELDS)
+    assert set(readings[B.uuid]) == set(ALL_GPU_FIELDS)
     assert readings[A.uuid]["power_w"] == Reading(50.0)
     assert bench.feed.processes.get()[B.uuid] == ()
     assert bench.feed.status.get() == TelemetryStatus(lost={B.uuid: LOST})

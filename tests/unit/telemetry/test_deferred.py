@@ -8,7 +8,7 @@ import pytest
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
-from desktop_app.core.telemetry import FAST_FIELDS, SLOW_FIELDS
+from desktop_app.core.telemetry import DETAIL_FIELDS, FAST_FIELDS, SLOW_FIELDS
 from desktop_app.telemetry.backend import Backend
 from desktop_app.telemetry.deferred import DeferredBackend
 from desktop_app.telemetry.selection import open_backend
@@ -58,7 +58,7 @@ def test_it_reads_what_its_choice_reads() -> None:
     backend = DeferredBackend(simulated)
     (card,) = backend.open()
     assert set(backend.read_fast(card)) == set(FAST_FIELDS)
-    assert set(backend.read_slow(card)) == set(SLOW_FIELDS)
+    assert set(backend.read_slow(card)) == set(SLOW_FIELDS) | set(DETAIL_FIELDS)
     assert backend.processes(card) == ()
 
 

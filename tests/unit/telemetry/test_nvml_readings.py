@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from desktop_app.core.telemetry import FAST_FIELDS, SLOW_FIELDS
+from desktop_app.core.telemetry import DETAIL_FIELDS, FAST_FIELDS, SLOW_FIELDS
 from tests.fake_nvml.driver import PlaySteps, play_steps
 
 MIB = 2**20
@@ -85,7 +85,7 @@ class TestACardWithEverything:
 
     def test_slow_fields(self, played: dict[str, Any]) -> None:
         slow = only(played, 1, "slow")
-        assert set(slow) == set(SLOW_FIELDS)
+        assert set(slow) == set(SLOW_FIELDS) | set(DETAIL_FIELDS)
         assert slow == {
             "fan_percent": [55.0, None],
             "performance_state": [2.0, None],
@@ -148,7 +148,7 @@ class TestEveryFieldFailsAlone:
         for step in (first, first + 1):
             readings = only(played, step, "fast") | only(played, step, "slow")
             assert readings[field] == [None, "not_supported"]
-        others = set(readings) - {field} - TOGETHER.get(field, set())
+        others = set(readings) - set(DETAIL_FIELDS) - {field} - TOGETHER.get(field, set())
         assert [name for name in others if readings[name][0] is None] == []
         # nothing is disabled for good: asked again after a minute
         assert (only(played, first + 3, "fast") | only(played, first + 3, "slow"))[field][0] is not None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
-from desktop_app.core.telemetry import FAST_FIELDS, SLOW_FIELDS, Card, EnergySource, Reading, Reason
+from desktop_app.core.telemetry import DETAIL_FIELDS, FAST_FIELDS, SLOW_FIELDS, Card, EnergySource, Reading, Reason
 from desktop_app.telemetry.card_model import (
     CardModel,
     CardPhysics,
@@ -174,7 +174,7 @@ class TestReadings:
         assert readings["sm_clock_mhz"].value in {1770.0, 1785.0}
         assert readings["memory_clock_mhz"] == Reading(None, Reason.SIMULATED)
         slow = bench.slow()
-        assert set(slow) == set(SLOW_FIELDS)
+        assert set(slow) == set(SLOW_FIELDS) | set(DETAIL_FIELDS)
         assert slow["energy_j"].value == pytest.approx(60 * 116.3, rel=0.005)
         assert slow["performance_state"].value == 2.0
         assert slow["power_limit_w"].value == 120.0
@@ -261,7 +261,7 @@ def test_every_card_reads_plausibly(card_id: str, steps: list[tuple[bool, float]
     bench.load.set_memory(reserved_bytes=held, outside_bytes=0)
     for busy, seconds in steps:
         readings = bench.run(seconds, busy=busy, tick_s=seconds) | bench.slow()
-        assert set(readings) == set(FAST_FIELDS) | set(SLOW_FIELDS)
+        assert set(readings) == set(FAST_FIELDS) | set(SLOW_FIELDS) | set(DETAIL_FIELDS)
         for name, reading in readings.items():
             assert (reading.value is None) == (reading.reason is not None), name
         values = {name: reading.value for name, reading in readings.items() if reading.value is not None}
