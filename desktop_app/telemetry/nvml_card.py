@@ -1,4 +1,4 @@
-"""One open NVIDIA card: its fast and slow fields and its process list."""
+"""One open NVIDIA card: its fast and slow fields."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from desktop_app.telemetry.nvml_facts import (
     memory_answer,
     temperature,
 )
+from desktop_app.telemetry.nvml_processes import CardProcesses
 from desktop_app.telemetry.plausibility import (
     BYTES,
     CLOCK_MHZ,
@@ -38,7 +39,6 @@ from desktop_app.telemetry.plausibility import (
     PERFORMANCE_STATE,
     POWER_W,
     TEMPERATURE_C,
-    is_sentinel,
     judge_used_memory,
     without_all_zeros,
 )
@@ -65,7 +65,6 @@ _MILLI: Final = 1e-3
 _NOT_IN_MIG: Final = frozenset(
     {"utilization_percent", "memory_utilization_percent", "encoder_percent", "decoder_percent"}
 )
-_KINDS: Final = (("compute", "Compute"), ("graphics", "Graphics"))
 
 
 class NvmlCard:
@@ -86,7 +85,7 @@ class NvmlCard:
         self.card = card
         self._traits = traits
         self._system_memory = system_memory
-        self._directory = directory
+        self._processes = CardProcesses(door, directory=directory)
         self._rates = {field: ByteRate() for field in _RATES}
         self._shares = {field: BusyShare() for field in _SHARES}
         self._counter = EnergyCounter()
@@ -154,13 +153,7 @@ class NvmlCard:
 
     def processes(self) -> tuple[ProcessSample, ...]:
         """Compute and graphics processes, one entry a pid. Empty when the list cannot be read."""
-        found: dict[int, tuple[str, int | None]] = {}
-        version = "_v2" if self._traits.old_process_call else ""
-        for kind, call in _KINDS:
-            answer = self._query(f"nvmlDeviceGet{call}RunningProcesses{version}")
-            for entry in answer.value or () if answer.reason is None else ():
-                _merge(found, kind, int(entry.pid), entry.usedGpuMemory)
-        return tuple(self._process(pid, kind, memory) for pid, (kind, memory) in sorted(found.items()))
+        return self._processes.read(self._handle, self.card, self._traits)
 
     def _query(self, call: str, *arguments: int) -> Answer:
         return self._door.query(call, self._handle, *arguments, owner=self.card.uuid)
@@ -216,37 +209,6 @@ class NvmlCard:
                     readings[field] = Reading(None, Reason.MIG)
         return readings
 
-    def _process(self, pid: int, kind: str, memory: int | None) -> ProcessSample:
-        facts = self._directory.describe(pid)
-        reason = None
-        if memory is None:
-            reason = Reason.WDDM if self._traits.wddm else Reason.MIG if self._traits.mig else Reason.NOT_SUPPORTED
-        elif is_sentinel(memory) or memory > (self.card.total_bytes or memory):
-            memory, reason = None, Reason.IMPLAUSIBLE
-        return ProcessSample(
-            pid=pid,
-            uuid=self.card.uuid,
-            name=facts.name,
-            user=facts.user,
-            command=facts.command,
-            kind=kind,
-            memory_bytes=memory,
-            memory_reason=reason,
-            started_wall_s=facts.started_wall_s,
-            own=facts.own,
-        )
-
 
 def _first(answer: Answer) -> Answer:
     return answer if answer.reason is not None else Answer(answer.value[0])
-
-
-def _merge(found: dict[int, tuple[str, int | None]], kind: str, pid: int, memory: int | None) -> None:
-    """A process in both lists is one process; pid 0 and a pid of all ones are none."""
-    if pid == 0 or is_sentinel(pid):
-        return
-    if pid not in found:
-        found[pid] = (kind, memory)
-        return
-    known = found[pid][1]
-    found[pid] = ("both", memory if known is None else known if memory is None else max(known, memory))
