@@ -77,6 +77,15 @@ class TelemetryStatus:
     lost: Mapping[str, Reason] | None = None
 
 
+class EndOutcome(StrEnum):
+    """What came of telling a process to end."""
+
+    SENT = "sent"  # the system has told it; it leaves ``processes`` once it has ended
+    GONE = "gone"  # it had ended before, or its pid is another process's by now
+    NO_PERMISSION = "no_permission"
+    NOT_ALLOWED = "not_allowed"  # read-only mode; this program and what it started; simulated; a pid of the host
+
+
 @dataclass(frozen=True, slots=True)
 class ResumeOffer:
     """A run that did not end well and has a checkpoint."""
@@ -159,6 +168,10 @@ class Workspace(Protocol):
     def ignored_alerts(self) -> Cell[frozenset[int]]: ...
 
     @property
+    def read_only(self) -> bool:
+        """Nothing on this machine is changed: no process is ended."""
+
+    @property
     def cost(self) -> Cell[SelfCost]: ...
 
     @property
@@ -194,6 +207,9 @@ class Workspace(Protocol):
         """Go on with the run of the offer, as it was configured."""
 
     def dismiss_resume_offer(self) -> None: ...
+    def end_process(self, uuid: str, pid: int, *, force: bool = False) -> EndOutcome:
+        """Tell process ``pid`` of the card to end (SIGTERM), or end it at once (``force``: SIGKILL). Does not wait."""
+
     def select_card(self, uuid: str) -> None: ...
     def set_sampling_hz(self, hz: float) -> None: ...
     def note_frame(self, seconds: float) -> None:

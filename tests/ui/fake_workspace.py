@@ -15,6 +15,7 @@ from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, Card, ProcessSample, Reading, SelfCost
 from desktop_app.core.units import MIB
 from desktop_app.services.facade import (
+    EndOutcome,
     EstimateStatus,
     Notice,
     ResumeOffer,
@@ -71,6 +72,8 @@ class FakeWorkspace:
         )
         self.notices: Cell[tuple[Notice, ...]] = Cell(fake_data.notices(self.state))
         self.resume_offer: Cell[ResumeOffer | None] = Cell(fake_data.resume_offer(self.state))
+        self.read_only = False
+        self.end_outcome = EndOutcome.SENT
         self._declare()
         self._fill()
 
@@ -127,6 +130,10 @@ class FakeWorkspace:
     def dismiss_resume_offer(self) -> None:
         self.calls.append(("dismiss_resume_offer",))
         self.resume_offer.set(None)
+
+    def end_process(self, uuid: str, pid: int, *, force: bool = False) -> EndOutcome:
+        self.calls.append(("end_process", uuid, pid, force))
+        return self.end_outcome
 
     def select_card(self, uuid: str) -> None:
         self.calls.append(("select_card", uuid))
