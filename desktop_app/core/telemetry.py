@@ -184,6 +184,7 @@ class Card:
     numa_node: int | None = None
     instances: tuple[MigInstance, ...] = ()
     spills: bool = False  # its driver may move memory to RAM when it is full (WDDM, WSL), without an error
+    vendor: str = "NVIDIA"  # as the catalogue writes it; a driver of another maker says so
     reasons: Mapping[str, Reason] = field(default_factory=dict)
 
     @property

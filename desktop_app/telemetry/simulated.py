@@ -214,6 +214,7 @@ def _describe(part: CatalogueCard, limit_w: float | None) -> Card:
         driver_reserved_bytes=part.driver_reserved_bytes,
         shared_memory=part.shared_memory,
         spills=part.spills,
+        vendor=part.vendor,
         architecture=part.architecture,
         compute_capability=part.cuda_capability,
         sm_count=part.sm_count,
