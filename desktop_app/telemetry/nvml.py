@@ -19,7 +19,9 @@ _log = logging.getLogger(__name__)
 
 # Return codes of nvml.h (nvmlReturn_t).
 _SUCCESS: Final = 0
+_UNINITIALIZED: Final = 1
 _INVALID_ARGUMENT: Final = 2
+_NOT_FOUND: Final = 6
 _LIBRARY_NOT_FOUND: Final = 12
 _FUNCTION_NOT_FOUND: Final = 13
 _UNKNOWN: Final = 999
@@ -85,6 +87,11 @@ class Answer(NamedTuple):  # a tuple: dozens are made in a tick, and a frozen da
     def part(self, name: str) -> Answer:
         """One member of a struct."""
         return self if self.reason is not None else Answer(getattr(self.value, name))
+
+
+def reason_of(code: int) -> Reason:
+    """What a return code of the driver means for a reader."""
+    return _REASONS.get(code, Reason.UNKNOWN_ERROR)
 
 
 class NvmlDoor:
@@ -169,6 +176,24 @@ class NvmlDoor:
         key = (owner, "nvmlDeviceGetSamples", kind)
         return self._remembered(key) or self._ask("nvmlDeviceGetSamples", key, (handle, kind, since_us))
 
+    def listed(self, call: str, handle: Any, *arguments: int, since_us: int, owner: str) -> Answer:
+        """What the driver has kept since a time of its own clock; "not found" is that there is nothing."""
+        key = (owner, call, *arguments)
+        return self._remembered(key) or self._ask(call, key, (handle, *arguments, since_us), nothing=[])
+
+    def attempt(self, call: str, *arguments: Any) -> tuple[int, Any]:
+        """(return code, value) of ``pynvml.<call>``; nothing is remembered. For calls that wait, whose codes are news."""
+        pynvml = self._pynvml
+        if pynvml is None:
+            return _UNINITIALIZED, None
+        function = getattr(pynvml, call, None)
+        if function is None:
+            return _FUNCTION_NOT_FOUND, None
+        try:
+            return _SUCCESS, function(*arguments)
+        except pynvml.NVMLError as error:
+            return int(error.value), None
+
     def _ask_fields(self, key: tuple[object, ...], handle: Any, wanted: tuple[int, ...]) -> Answer:
         """The structs as bytes. The bindings' own function fills them member by member in Python, four times the cost
         of the call; here a request that was filled once is copied and handed to the same library."""
@@ -198,7 +223,7 @@ class NvmlDoor:
         self._verdicts.pop(key, None)  # another card's thread may ask at the same time
         return None
 
-    def _ask(self, call: str, key: tuple[object, ...], arguments: Sequence[Any]) -> Answer:
+    def _ask(self, call: str, key: tuple[object, ...], arguments: Sequence[Any], *, nothing: Any = None) -> Answer:
         pynvml = self._pynvml
         if pynvml is None:
             return Answer(reason=Reason.NO_DRIVER)
@@ -208,6 +233,8 @@ class NvmlDoor:
         try:
             return Answer(function(*arguments))
         except pynvml.NVMLError as error:
+            if nothing is not None and error.value in (_SUCCESS, _NOT_FOUND):  # the bindings raise success without data
+                return Answer(nothing)
             return self._refuse(key, int(error.value))
         except pynvml.NVMLLibraryMismatchError:  # how the bindings name a missing symbol in a few calls
             return self._refuse(key, _FUNCTION_NOT_FOUND)
