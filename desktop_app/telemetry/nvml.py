@@ -182,7 +182,7 @@ class NvmlDoor:
         return self._remembered(key) or self._ask(call, key, (handle, *arguments, since_us), nothing=[])
 
     def attempt(self, call: str, *arguments: Any) -> tuple[int, Any]:
-        """(return code, value) of ``pynvml.<call>``; nothing is remembered. For calls that wait, whose codes are news."""
+        """(return code, value) of ``pynvml.<call>``; nothing is remembered. For calls that wait."""
         pynvml = self._pynvml
         if pynvml is None:
             return _UNINITIALIZED, None
