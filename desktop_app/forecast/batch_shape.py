@@ -13,8 +13,8 @@ from desktop_app.forecast.ascent import Ascent, AscentWatch
 from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.coming_call import (
     Need,
+    call_outlook,
     call_severity,
-    device_peak,
     horizon,
     later_severity,
     short_probability,
@@ -354,25 +354,21 @@ class BatchShapeCause(CauseModel):
         urgent: bool,
         figures: Mapping[str, float],
     ) -> Outlook | None:
-        environment = view.environment
         if figures["explained_share"] < _OWN_SHARE:
             return None
-        return Outlook(
-            cause=Cause.BATCH_SHAPE,
+        return call_outlook(
+            self.cause,
             severity=severity,
-            p_within=chances,
-            p_run=probability,
+            chances=chances,
+            probability=probability,
             to_go=to_go,
-            urgent=urgent,
+            need=need,
+            memory=memory,
+            view=view,
             action=action,
-            evidence={
-                **figures,
-                "live_bytes": float(self._trough_bytes),
-                "room_bytes": float(environment.allocator_room(memory)),
-                "capacity_bytes": float(environment.capacity_bytes),
-            },
-            peak_low_bytes=device_peak(need.mean_bytes, memory, environment),
-            peak_high_bytes=device_peak(need.high_bytes, memory, environment),
+            urgent=urgent,
+            figures=figures,
+            live_bytes=float(self._trough_bytes),
         )
 
 

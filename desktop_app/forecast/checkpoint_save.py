@@ -5,24 +5,16 @@ Copies that stay after each save are stairs of what is live (``event_stairs``); 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from desktop_app.core.forecasts import AlertSeverity, Cause
+from desktop_app.core.forecasts import Cause
 from desktop_app.core.steps import Category, MemoryStats, Phase, PhaseSample, StepSample, Surroundings
 from desktop_app.forecast.cause_model import CauseModel, View
-from desktop_app.forecast.coming_call import (
-    Need,
-    call_severity,
-    device_peak,
-    later_severity,
-    short_probability,
-    within,
-)
+from desktop_app.forecast.coming_call import Need, call_outlook, call_severity, short_probability, within
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo
-from desktop_app.forecast.recurring_call import RecurringCall, next_step_need, trough_growth
+from desktop_app.forecast.recurring_call import RecurringCall
 
-_NEAR_SHARE: Final = 0.25  # of the room: further off, the next save is not looked at
+_ACTION: Final = "save_to_host"
 _HOST_MARGIN: Final = 0.1  # of what is available: the system gives its caches back, and needs some itself
 _HOST_WATCH_P: Final = 0.15  # a checkpoint larger than the RAM: writers that stream it need far less
 _KEPT_CATEGORIES: Final = (Category.PARAMETERS, Category.OPTIMIZER_STATE)
@@ -56,7 +48,7 @@ class CheckpointSaveCause(CauseModel):
             return
         begins = self._call.take(sample, sample.memory)
         if sample.ended:
-            self._coming = self._of_kept(sample.memory, view)
+            self._coming = self._call.outlook_of_kept(self.cause, sample.memory, view, action=_ACTION)
         elif begins:
             on_card = self._on_card(sample, sample.memory, view)
             in_ram = self._in_ram(sample, sample.memory)
@@ -66,7 +58,7 @@ class CheckpointSaveCause(CauseModel):
         """Of the save that comes now; else of the next one."""
         if self._coming is not None or self._call.now is not None:
             return self._coming
-        return self._of_next(view)
+        return self._call.outlook_of_next(self.cause, view, action=_ACTION, figure="steps_to_save")
 
     def _on_card(self, sample: PhaseSample, memory: MemoryStats, view: View) -> Outlook | None:
         known, earlier = sample.known_demand_bytes, self._call.demand_bytes
@@ -84,36 +76,18 @@ class CheckpointSaveCause(CauseModel):
             figures["earlier_demand_bytes"] = earlier
         if self._host_available_bytes is not None:
             figures["host_available_bytes"] = float(self._host_available_bytes)
-        return _outlook(
-            severity,
-            within(probability, 1),
-            probability,
-            StepsToGo(0.0, 0.0),
-            need,
-            memory,
-            view,
+        return call_outlook(
+            self.cause,
+            severity=severity,
+            chances=within(probability, 1),
+            probability=probability,
+            to_go=StepsToGo(0.0, 0.0),
+            need=need,
+            memory=memory,
+            view=view,
+            action=_ACTION,
             urgent=True,
             figures=figures,
-        )
-
-    def _of_kept(self, memory: MemoryStats, view: View) -> Outlook | None:
-        """The save is over and has left something: the next step may have no room for its peak."""
-        kept = self._call.kept_bytes
-        found = next_step_need(view, memory, kept)
-        severity = call_severity(found[1]) if found is not None else None
-        if found is None or severity is None:
-            return None
-        need, probability = found
-        return _outlook(
-            severity,
-            within(probability, 1),
-            probability,
-            StepsToGo(1.0, 0.0),
-            need,
-            memory,
-            view,
-            urgent=True,
-            figures={"kept_bytes": kept, "demand_bytes": need.mean_bytes - memory.live_bytes},
         )
 
     def _in_ram(self, sample: PhaseSample, memory: MemoryStats) -> Outlook | None:
@@ -142,64 +116,3 @@ class CheckpointSaveCause(CauseModel):
             action="free_host_memory",
             evidence={"checkpoint_bytes": float(size), "host_available_bytes": float(available)},
         )
-
-    def _of_next(self, view: View) -> Outlook | None:
-        """The next save takes what the last ones took, on top of what is live by then."""
-        demand, memory = self._call.next_demand_bytes, view.evidence.memory
-        if demand is None or memory is None or not view.evidence.rows:
-            return None
-        steps = self._call.steps_to_next(view.evidence.step, view.environment)
-        trough = float(view.evidence.column("live_after_bytes")[-1])
-        room = view.environment.allocator_room(memory)
-        if steps is None or room - trough - demand > _NEAR_SHARE * room:
-            return None
-        growth = trough_growth(view.evidence, steps)
-        need = Need(trough + demand + growth, 0.5 * growth)
-        borne = float(view.evidence.column("live_peak_bytes").max())
-        probability = short_probability(need, memory, view.environment, survived_bytes=borne)
-        severity = later_severity(probability, steps)
-        if severity is None:
-            return None
-        return _outlook(
-            severity,
-            within(probability, steps + 1.0),
-            probability,
-            StepsToGo(steps, 0.0),
-            need,
-            memory,
-            view,
-            urgent=steps <= 1,
-            figures={"demand_bytes": demand, "growth_bytes": growth, "steps_to_save": steps},
-        )
-
-
-def _outlook(
-    severity: AlertSeverity,
-    chances: Mapping[int, float],
-    probability: float,
-    to_go: StepsToGo,
-    need: Need,
-    memory: MemoryStats,
-    view: View,
-    *,
-    urgent: bool,
-    figures: Mapping[str, float],
-) -> Outlook:
-    environment = view.environment
-    return Outlook(
-        cause=Cause.CHECKPOINT_SAVE,
-        severity=severity,
-        p_within=chances,
-        p_run=probability,
-        to_go=to_go,
-        urgent=urgent,
-        action="save_to_host",
-        evidence={
-            **figures,
-            "live_bytes": float(memory.live_bytes),
-            "room_bytes": float(environment.allocator_room(memory)),
-            "capacity_bytes": float(environment.capacity_bytes),
-        },
-        peak_low_bytes=device_peak(need.mean_bytes, memory, environment),
-        peak_high_bytes=device_peak(need.high_bytes, memory, environment),
-    )

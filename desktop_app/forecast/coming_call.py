@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from desktop_app.core.forecasts import AlertSeverity
+from desktop_app.core.forecasts import AlertSeverity, Cause
 from desktop_app.core.steps import MemoryStats
+from desktop_app.forecast.cause_model import View
 from desktop_app.forecast.demand import SEGMENT_BYTES
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import Evidence
-from desktop_app.forecast.outlook import WITHIN_STEPS, normal_cdf
+from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo, normal_cdf
 from desktop_app.forecast.robust import median
 
 # As for the first optimizer step: the warning comes moments before the call, a miss cannot be made good.
@@ -83,6 +85,45 @@ def device_peak(need_bytes: float, memory: MemoryStats, environment: Environment
     """The whole card's use when live memory reaches ``need_bytes``."""
     beside = environment.device_bytes(memory) - memory.reserved_bytes
     return beside + max(need_bytes, float(memory.reserved_bytes - memory.returnable_bytes))
+
+
+def call_outlook(
+    cause: Cause,
+    *,
+    severity: AlertSeverity,
+    chances: Mapping[int, float],
+    probability: float,
+    to_go: StepsToGo,
+    need: Need,
+    memory: MemoryStats,
+    view: View,
+    action: str,
+    urgent: bool,
+    figures: Mapping[str, float],
+    live_bytes: float | None = None,
+    pace_s: float | None = None,
+) -> Outlook:
+    """What one call leads to. ``figures`` are evidence beside live memory, room and capacity; ``live_bytes`` where
+    what is live before the call is not what ``memory`` says; ``pace_s`` as in ``Outlook``."""
+    environment = view.environment
+    return Outlook(
+        cause=cause,
+        severity=severity,
+        p_within=chances,
+        p_run=probability,
+        to_go=to_go,
+        urgent=urgent,
+        action=action,
+        pace_s=pace_s,
+        evidence={
+            **figures,
+            "live_bytes": float(memory.live_bytes) if live_bytes is None else live_bytes,
+            "room_bytes": float(environment.allocator_room(memory)),
+            "capacity_bytes": float(environment.capacity_bytes),
+        },
+        peak_low_bytes=device_peak(need.mean_bytes, memory, environment),
+        peak_high_bytes=device_peak(need.high_bytes, memory, environment),
+    )
 
 
 def call_severity(probability: float) -> AlertSeverity | None:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from desktop_app.core.steps import MemoryStats, StepSample
-from desktop_app.forecast.robust import Floats, RollingOrder, theil_sen_slope
+from desktop_app.forecast.robust import Floats, RollingMost, RollingOrder, theil_sen_slope
 
 RECENT_STEPS: Final = 128  # newest steps kept one by one: three times the 40 steps within which a leak must be flagged
 START_UP_STEPS: Final = 3  # optimizer state, workspaces and algorithm search: no step like the ones that follow
@@ -25,10 +25,12 @@ COLUMNS: Final = (
     "alloc_retries",
 )
 _PLACES: Final = {name: place for place, name in enumerate(COLUMNS)}
+_TROUGH: Final = _PLACES["live_after_bytes"]
 _KEPT_ROWS: Final = 4 * RECENT_STEPS  # before the newest ones move to the front again
 _USUAL_SHARE: Final = 0.6  # a batch size is "the usual one" when most steps have it, last partial batches apart
 _MAX_SHAPES: Final = 64
 _PACE_EVERY: Final = 4  # steps between looks at the pace
+_SLOPE_EVERY: Final = 4  # and at the slope of the troughs: of up to 128, four more hardly change it
 _PAUSE_RATIO: Final = 20.0  # a gap this much longer than the median step is a pause, not pace
 
 
@@ -42,8 +44,9 @@ class Evidence:
         self._count = 0
         self._demands = RollingOrder(RECENT_STEPS)
         self._gaps_s = RollingOrder(RECENT_STEPS - 1)  # seconds from row to row, by step
-        self._most_reserved = (0.0, 0)  # at a peak of the newest rows, and at which count
-        self._trough_slope = (0.0, 0)  # and at which count
+        self._reserved_peaks = RollingMost(RECENT_STEPS)
+        self._live_peaks = RollingMost(RECENT_STEPS)
+        self._trough_slope = (0.0, -_SLOPE_EVERY)  # and at which count
         self._shapes: Counter[int] = Counter()
         self._shaped = 0  # steps in all of them
         self._commonest = 0  # of the shapes
@@ -105,11 +108,22 @@ class Evidence:
     @property
     def reserved_peak_bytes(self) -> float:
         """The most that was reserved at a peak of the newest rows; 0 before the first one."""
-        return self._most_reserved[0]
+        return self._reserved_peaks.most
+
+    @property
+    def live_peak_bytes(self) -> float:
+        """The highest live peak of the newest rows; 0 before the first one."""
+        return self._live_peaks.most
+
+    @property
+    def trough_bytes(self) -> float:
+        """What was live after the newest row; there must be one."""
+        return float(self._rows[_TROUGH, self._end - 1])
 
     def trough_slope(self) -> float:
-        """Bytes per step by which the troughs of the newest rows grow; there must be two rows."""
-        if self._trough_slope[1] != self._count:
+        """Bytes per step by which the troughs of the newest rows grow; there must be two rows. It may be as old as
+        ``_SLOPE_EVERY`` rows."""
+        if self._count - self._trough_slope[1] >= _SLOPE_EVERY:
             slope = theil_sen_slope(self.column("step"), self.column("live_after_bytes"))
             self._trough_slope = slope, self._count
         return self._trough_slope[0]
@@ -149,17 +163,9 @@ class Evidence:
         self._end += 1
         self._count += 1
         self._demands.add(float(max(memory.live_peak_bytes - memory.live_bytes, 0)))
-        self._note_reserved(float(memory.reserved_peak_bytes))
+        self._reserved_peaks.add(float(memory.reserved_peak_bytes))
+        self._live_peaks.add(float(memory.live_peak_bytes))
         self._note_shape(sample.batch_samples)
-
-    def _note_reserved(self, reserved: float) -> None:
-        most, at = self._most_reserved
-        if reserved >= most:
-            self._most_reserved = reserved, self._count
-        elif self._count - at >= RECENT_STEPS:  # that row is not among the newest any more
-            newest = self.column("reserved_peak_bytes")
-            place = int(newest.argmax())
-            self._most_reserved = float(newest[place]), self._count - newest.size + place + 1
 
     def _note_shape(self, size: int) -> None:
         self._shapes[size] += 1

@@ -44,7 +44,7 @@ _RETRY_MATTERS_STEPS: Final = 100  # a retry proves a leak that would be full th
 # Growth that an alert is out about is looked at again when this share of the steps to go has passed, or so many steps:
 # it is the costliest look of all.
 _LOOK_SHARE: Final = 1.0 / 40.0
-_LOOK_WITHIN: Final = 8
+_LOOK_WITHIN: Final = 16
 _FLOOR_SHARE: Final = 0.25  # a slope this far below the one that fills the card in time is not looked at
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,6 +63,17 @@ class _Riser:
     live_peak_bytes: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Habit:
+    """What the risers so far have in common: their usual size, whether it is always the same, what was idle before
+    them, and by how much more each time for each byte that the peak has grown (0 where that just varies)."""
+
+    riser_bytes: float
+    regular: bool
+    idle_bytes: float
+    idle_growth: float
+
+
 class ReserveRisers:
     """Remembers when the allocator asked for more. The forecaster's lock guards it."""
 
@@ -69,12 +81,14 @@ class ReserveRisers:
         self._reserved: float | None = None
         self._idle_after = 0.0  # at the peak, right after the newest riser
         self._risers: deque[_Riser] = deque(maxlen=_RISERS_KEPT)
+        self._habit: _Habit | None = None  # of these risers; None: to be looked at
 
     def add(self, live_peak_bytes: float, reserved_peak_bytes: float) -> None:
         """Take one step."""
         before = self._reserved
         if before is not None and reserved_peak_bytes - before >= _LEAST_RISER_BYTES:
             self._risers.append(_Riser(reserved_peak_bytes - before, before - live_peak_bytes, live_peak_bytes))
+            self._habit = None
         if before is None or reserved_peak_bytes != before:
             self._idle_after = max(0.0, reserved_peak_bytes - live_peak_bytes)
         self._reserved = reserved_peak_bytes
@@ -93,45 +107,24 @@ class ReserveRisers:
             share, doubt = _SPLITS_WASTED
             return Brim(room_bytes - share * idle, doubt * idle, level_bytes + demand.high_bytes)
         peak = level_bytes + demand.typical_bytes
-        riser, regular = self._riser()
+        habit = self._habit = self._habit if self._habit is not None else _habit(self._risers)
+        riser, regular, growth = _FIRST_RISER * self._idle_after, False, 0.0
+        if habit is not None:
+            riser, regular, growth = habit.riser_bytes, habit.regular, habit.idle_growth
         if riser <= _OWN_RISER * jump_bytes:  # it is the jump itself that had to be asked for, not a block of the step
             riser = 0.0
         left, left_sd = _left_over(max(room_bytes - self._reserved, 0.0), riser, regular=regular)
-        idle, idle_sd = self._idle(peak, riser)
+        idle, idle_sd = self._idle(peak, riser, habit)
         # What was idle before a riser was seen after the jump that brought it: any share of that may have been needed.
         unseen, unseen_sd = 0.5 * jump_bytes, _UNIFORM_SD * jump_bytes
-        headroom = (room_bytes - left - idle - unseen - peak) / (1.0 + self._idle_growth())
+        headroom = (room_bytes - left - idle - unseen - peak) / (1.0 + growth)
         return Brim(peak + headroom, math.hypot(left_sd, idle_sd, unseen_sd), peak)
 
-    def _newest(self) -> list[_Riser]:
-        return list(self._risers)[-_SIZED:]
-
-    def _idle_growth(self) -> float:
-        """By how much more is idle before a riser for each byte that the peak has grown; 0 where it just varies."""
-        risers = self._risers
-        if len(risers) < _SIZED:
-            return 0.0
-        idle = np.array([riser.idle_bytes for riser in risers])
-        steady = np.count_nonzero(idle[1:] >= idle[:-1]) >= _STEADY_SHARE * (idle.size - 1)
-        grown = risers[-1].live_peak_bytes - risers[0].live_peak_bytes
-        return max(0.0, (idle[-1] - idle[0]) / grown) if steady and grown > 0 else 0.0
-
-    def _riser(self) -> tuple[float, bool]:
-        """Its usual size, and whether that is always the same."""
-        if not self._risers:
-            return _FIRST_RISER * self._idle_after, False
-        sizes = np.array([riser.size_bytes for riser in self._newest()])
-        usual = median(sizes)
-        alike = np.abs(sizes - usual) <= _ALIKE * usual
-        return usual, sizes.size > 1 and bool(alike.mean() > 0.5)
-
-    def _idle(self, peak_bytes: float, riser_bytes: float) -> tuple[float, float]:
+    def _idle(self, peak_bytes: float, riser_bytes: float, habit: _Habit | None) -> tuple[float, float]:
         """What will be idle at the peak when the next request finds no place."""
         assert self._reserved is not None
-        if self._risers:
-            idle = max(0.0, float(np.mean([riser.idle_bytes for riser in self._newest()[-3:]])))
-            if len(self._risers) < _SIZED:
-                idle *= _IDLE_LATER
+        if habit is not None:
+            idle = habit.idle_bytes
             doubt = math.hypot(_IDLE_DOUBT * idle, _RISER_DOUBT * riser_bytes)
         else:
             share, spread = _FIRST_IDLE
@@ -141,6 +134,31 @@ class ReserveRisers:
             idle = _OVERDUE_SHARE * max(now, 0.0)
             doubt = min(doubt, max(now, 0.0) * _UNIFORM_SD)
         return idle, doubt
+
+
+def _habit(risers: Sequence[_Riser]) -> _Habit | None:
+    if not risers:
+        return None
+    newest = list(risers)[-_SIZED:]
+    sizes = np.array([riser.size_bytes for riser in newest])
+    usual = median(sizes)
+    alike = np.abs(sizes - usual) <= _ALIKE * usual
+    idle = max(0.0, float(np.mean([riser.idle_bytes for riser in newest[-3:]])))
+    return _Habit(
+        riser_bytes=usual,
+        regular=sizes.size > 1 and bool(alike.mean() > 0.5),
+        idle_bytes=idle if len(risers) >= _SIZED else _IDLE_LATER * idle,
+        idle_growth=_idle_growth(risers),
+    )
+
+
+def _idle_growth(risers: Sequence[_Riser]) -> float:
+    if len(risers) < _SIZED:
+        return 0.0
+    idle = np.array([riser.idle_bytes for riser in risers])
+    steady = np.count_nonzero(idle[1:] >= idle[:-1]) >= _STEADY_SHARE * (idle.size - 1)
+    grown = risers[-1].live_peak_bytes - risers[0].live_peak_bytes
+    return max(0.0, float(idle[-1] - idle[0]) / grown) if steady and grown > 0 else 0.0
 
 
 def _left_over(left_bytes: float, riser_bytes: float, *, regular: bool) -> tuple[float, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,8 +15,8 @@ from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.coming_call import (
     LIKELY_P,
     Need,
+    call_outlook,
     call_severity,
-    device_peak,
     short_probability,
     usual_idle_bytes,
     within,
@@ -233,24 +232,21 @@ def _outlook(probability: float, need: Need, left: _Left, memory: MemoryStats, v
     severity = call_severity(probability)
     if severity is None:
         return None
-    environment = view.environment
-    figures: Mapping[str, float] = {
-        "excess_bytes": left.excess_bytes,
-        "expected_bytes": left.expected_bytes,
-        "demand_bytes": need.mean_bytes - left.live_bytes,
-        "live_bytes": left.live_bytes,
-        "room_bytes": float(environment.allocator_room(memory)),
-        "capacity_bytes": float(environment.capacity_bytes),
-    }
-    return Outlook(
-        cause=Cause.RESUME,
+    return call_outlook(
+        Cause.RESUME,
         severity=severity,
-        p_within=within(probability, 1),
-        p_run=probability,
+        chances=within(probability, 1),
+        probability=probability,
         to_go=StepsToGo(0.0, 0.0),
-        urgent=True,
+        need=need,
+        memory=memory,
+        view=view,
         action="load_to_host",
-        evidence=figures,
-        peak_low_bytes=device_peak(need.mean_bytes, memory, environment),
-        peak_high_bytes=device_peak(need.high_bytes, memory, environment),
+        urgent=True,
+        figures={
+            "excess_bytes": left.excess_bytes,
+            "expected_bytes": left.expected_bytes,
+            "demand_bytes": need.mean_bytes - left.live_bytes,
+        },
+        live_bytes=left.live_bytes,
     )

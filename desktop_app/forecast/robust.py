@@ -64,6 +64,32 @@ class RollingOrder:
         return (self.ordered[middle - 1] + self.ordered[middle]) / 2.0
 
 
+class RollingMost:
+    """The highest of the newest values of a series, each step in constant time on average. Not thread-safe."""
+
+    __slots__ = ("_at", "_falling", "_kept")
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._at = 0
+        self._falling: deque[tuple[int, float]] = deque()  # values with no higher one after them, and their places
+
+    def add(self, value: float) -> None:
+        """Take the next value; the oldest goes when there is no place."""
+        self._at += 1
+        falling = self._falling
+        while falling and falling[-1][1] <= value:
+            falling.pop()
+        falling.append((self._at, value))
+        if falling[0][0] <= self._at - self._kept:
+            falling.popleft()
+
+    @property
+    def most(self) -> float:
+        """0 before the first value."""
+        return self._falling[0][1] if self._falling else 0.0
+
+
 def mean_square(values: Floats) -> float:
     """Mean of the squares of a non-empty array."""
     return float(values @ values) / values.size

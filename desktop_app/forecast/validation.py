@@ -16,16 +16,15 @@ from desktop_app.forecast.coming_call import (
     SOON_STEPS,
     WATCH_P,
     Need,
+    call_outlook,
     call_severity,
-    device_peak,
-    later_severity,
     short_probability,
     within,
 )
 from desktop_app.forecast.demand import recent_demand
 from desktop_app.forecast.growth import LineFit, fit_line
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo
-from desktop_app.forecast.recurring_call import RecurringCall, next_step_need, trough_growth
+from desktop_app.forecast.recurring_call import RecurringCall
 
 # Without gradients activations are freed at once: what is left of a training step's demand, as its mean and deviation.
 # Of 16 traced models the share was 0.14 to 0.59 (docs/decisions/019).
@@ -38,7 +37,8 @@ _MIN_DONE: Final = 8
 _MIN_SHARE: Final = 0.03  # of the batches, before growth is projected to all of them
 _SIGNIFICANT: Final = 4.0
 _MODEL_SPREAD: Final = 0.04  # of the batches to go
-_NEAR_SHARE: Final = 0.25  # of the room: further off, the next validation is not looked at
+_TOO_LARGE: Final = "smaller_validation_batch"
+_KEEPS: Final = "no_grad_validation"
 
 
 class _Progress:
@@ -105,7 +105,7 @@ class ValidationCause(CauseModel):
             return
         begins = self._call.take(sample, memory)
         if sample.ended:
-            self._progress, self._before = None, self._of_kept(memory, view)
+            self._progress, self._before = None, self._call.outlook_of_kept(self.cause, memory, view, action=_KEEPS)
             return
         if self._progress is None:
             self._progress = _Progress(sample.t_s)
@@ -122,7 +122,9 @@ class ValidationCause(CauseModel):
             if self._before is not None or not self._progress.done:
                 return self._before
             return self._project(self._progress, self._call.now.memory, view)
-        return self._before if self._before is not None else self._of_next(view)
+        if self._before is not None:
+            return self._before
+        return self._call.outlook_of_next(self.cause, view, action=_TOO_LARGE, figure="steps_to_validation")
 
     def _leave(self) -> None:
         self._call.leave()
@@ -142,15 +144,16 @@ class ValidationCause(CauseModel):
         figures = {**figures, "demand_bytes": need.mean_bytes - memory.live_bytes, "demand_sd_bytes": need.sd_bytes}
         if sample.batch is not None:
             figures["batch_samples"] = float(sample.batch.samples)
-        return _outlook(
-            severity,
-            within(probability, 1),
-            probability,
-            StepsToGo(0.0, 0.0),
-            need,
-            memory,
-            view,
-            action="smaller_validation_batch",
+        return call_outlook(
+            self.cause,
+            severity=severity,
+            chances=within(probability, 1),
+            probability=probability,
+            to_go=StepsToGo(0.0, 0.0),
+            need=need,
+            memory=memory,
+            view=view,
+            action=_TOO_LARGE,
             urgent=True,
             figures=figures,
         )
@@ -220,104 +223,17 @@ class ValidationCause(CauseModel):
             "batches_left": left,
             "headroom_bytes": headroom,
         }
-        return _outlook(
-            severity,
-            {k: belief * to_go.probability_within(min(float(k), left)) for k in WITHIN_STEPS},
-            probability,
-            to_go,
-            need,
-            memory,
-            view,
-            action="no_grad_validation",
+        return call_outlook(
+            self.cause,
+            severity=severity,
+            chances={k: belief * to_go.probability_within(min(float(k), left)) for k in WITHIN_STEPS},
+            probability=probability,
+            to_go=to_go,
+            need=need,
+            memory=memory,
+            view=view,
+            action=_KEEPS,
             urgent=median <= SOON_STEPS,
             figures=figures,
             pace_s=progress.batch_s,
         )
-
-    # After it, and between two of them
-
-    def _of_kept(self, memory: MemoryStats, view: View) -> Outlook | None:
-        """It is over and has left something: the next step may have no room for its peak."""
-        kept = self._call.kept_bytes
-        found = next_step_need(view, memory, kept)
-        severity = call_severity(found[1]) if found is not None else None
-        if found is None or severity is None:
-            return None
-        need, probability = found
-        return _outlook(
-            severity,
-            within(probability, 1),
-            probability,
-            StepsToGo(1.0, 0.0),
-            need,
-            memory,
-            view,
-            action="no_grad_validation",
-            urgent=True,
-            figures={"kept_bytes": kept, "demand_bytes": need.mean_bytes - memory.live_bytes},
-        )
-
-    def _of_next(self, view: View) -> Outlook | None:
-        """The next one takes what the last ones took, on top of what is live by then."""
-        demand, memory = self._call.next_demand_bytes, view.evidence.memory
-        if demand is None or memory is None or not view.evidence.rows:
-            return None
-        steps = self._call.steps_to_next(view.evidence.step, view.environment)
-        trough = float(view.evidence.column("live_after_bytes")[-1])
-        room = view.environment.allocator_room(memory)
-        if steps is None or room - trough - demand > _NEAR_SHARE * room:
-            return None
-        growth = trough_growth(view.evidence, steps)
-        need = Need(trough + demand + growth, 0.5 * growth)
-        borne = float(view.evidence.column("live_peak_bytes").max())
-        probability = short_probability(need, memory, view.environment, survived_bytes=borne)
-        severity = later_severity(probability, steps)
-        if severity is None:
-            return None
-        return _outlook(
-            severity,
-            within(probability, steps + 1.0),
-            probability,
-            StepsToGo(steps, 0.0),
-            need,
-            memory,
-            view,
-            action="smaller_validation_batch",
-            urgent=steps <= 1,
-            figures={"demand_bytes": demand, "growth_bytes": growth, "steps_to_validation": steps},
-        )
-
-
-def _outlook(
-    severity: AlertSeverity,
-    chances: Mapping[int, float],
-    probability: float,
-    to_go: StepsToGo,
-    need: Need,
-    memory: MemoryStats,
-    view: View,
-    *,
-    action: str,
-    urgent: bool,
-    figures: Mapping[str, float],
-    pace_s: float | None = None,
-) -> Outlook:
-    environment = view.environment
-    return Outlook(
-        cause=Cause.VALIDATION,
-        severity=severity,
-        p_within=chances,
-        p_run=probability,
-        to_go=to_go,
-        urgent=urgent,
-        action=action,
-        pace_s=pace_s,
-        evidence={
-            **figures,
-            "live_bytes": float(memory.live_bytes),
-            "room_bytes": float(environment.allocator_room(memory)),
-            "capacity_bytes": float(environment.capacity_bytes),
-        },
-        peak_low_bytes=device_peak(need.mean_bytes, memory, environment),
-        peak_high_bytes=device_peak(need.high_bytes, memory, environment),
-    )
