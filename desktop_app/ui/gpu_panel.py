@@ -52,7 +52,7 @@ class GpuPanel(QScrollArea):
         self._rows = QVBoxLayout()
         self._group = QButtonGroup(self)
         self._readings = FactList(GPU_FIELDS)
-        self._facts = FactList(cards.FACT_NAMES)
+        self._facts = FactList(cards.SHORT_FACTS)
         self._lines = (Divider(), Divider())
         self._build()
         self.retranslate()
