@@ -60,7 +60,7 @@ def sees_all_pids(*, root: Path = Path("/")) -> bool | None:
     ``None``: not to be known (not Linux, ``/proc`` closed).
     """
     try:
-        return os.readlink(root / "proc/self/ns/pid") == _FIRST_NAMESPACE
+        return str((root / "proc/self/ns/pid").readlink()) == _FIRST_NAMESPACE
     except OSError:
         return None
 
@@ -74,12 +74,12 @@ def holds_card(pid: int, *, root: Path = Path("/")) -> bool | None:
     """Whether a process has a card's device open; ``None`` when its files may not be looked at."""
     folder = root / f"proc/{pid}/fd"
     try:
-        entries = os.listdir(folder)
+        entries = list(folder.iterdir())
     except OSError:
         return None
     for entry in entries:
         try:
-            if os.readlink(folder / entry).startswith(_CARD_DEVICES):
+            if str(entry.readlink()).startswith(_CARD_DEVICES):
                 return True
         except OSError:  # closed meanwhile
             continue

@@ -86,6 +86,7 @@ class NvmlCard:
         self._traits = traits
         self._system_memory = system_memory
         self._processes = CardProcesses(door, directory=directory)
+        self._utilization = Reading(None, Reason.NOT_READ_YET)
         self._rates = {field: ByteRate() for field in _RATES}
         self._shares = {field: BusyShare() for field in _SHARES}
         self._counter = EnergyCounter()
@@ -99,6 +100,7 @@ class NvmlCard:
     def reopened(self, handle: Any, card: Card, traits: Traits) -> None:
         """The same card after the driver came back: energy goes on, rates start anew."""
         self._handle, self.card, self._traits = handle, card, traits
+        self._processes.reopened()
         for rate in self._rates.values():
             rate.forget()
         for share in self._shares.values():
@@ -131,6 +133,7 @@ class NvmlCard:
             memory_percent=readings["memory_utilization_percent"],
             power_w=power,
         )
+        self._utilization = readings["utilization_percent"]
         return self._in_mig(readings)
 
     def read_slow(self) -> Mapping[str, Reading]:
@@ -153,7 +156,7 @@ class NvmlCard:
 
     def processes(self) -> tuple[ProcessSample, ...]:
         """Compute and graphics processes, one entry a pid. Empty when the list cannot be read."""
-        return self._processes.read(self._handle, self.card, self._traits)
+        return self._processes.read(self._handle, self.card, self._traits, utilization=self._utilization)
 
     def _query(self, call: str, *arguments: int) -> Answer:
         return self._door.query(call, self._handle, *arguments, owner=self.card.uuid)

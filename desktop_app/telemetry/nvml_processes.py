@@ -1,16 +1,31 @@
-"""Who is on an NVIDIA card: its process lists, merged and described."""
+"""Who is on an NVIDIA card, in which MIG slice, with what memory and share of its SMs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
-from desktop_app.core.telemetry import Card, ProcessSample, Reason
-from desktop_app.telemetry.nvml import Answer, NvmlDoor
+from desktop_app.core.telemetry import Card, ProcessSample, Reading, Reason
+from desktop_app.telemetry.nvml import NvmlDoor
 from desktop_app.telemetry.nvml_facts import Traits
+from desktop_app.telemetry.nvml_process_use import ProcessUse, UseSample
 from desktop_app.telemetry.plausibility import is_sentinel
 from desktop_app.telemetry.processes import ProcessDirectory
 
-_KINDS: Final = (("compute", "Compute"), ("graphics", "Graphics"))
+# Clients of the multi-process service are on a list of their own; on the other one is their server.
+_LISTS: Final = (("compute", "Compute"), ("graphics", "Graphics"), ("compute", "MPSCompute"))
+_NO_INSTANCE: Final = 2**32 - 1
+_MOST_INSTANCES: Final = 16  # 7 on every card so far
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """One pid as the driver lists it."""
+
+    kind: str
+    memory_bytes: int | None
+    gpu_instance: int | None
 
 
 class CardProcesses:
@@ -19,20 +34,49 @@ class CardProcesses:
     def __init__(self, door: NvmlDoor, *, directory: ProcessDirectory) -> None:
         self._door = door
         self._directory = directory
+        self._use = ProcessUse(door)
 
-    def read(self, handle: Any, card: Card, traits: Traits) -> tuple[ProcessSample, ...]:
-        """Compute and graphics processes, one entry a pid. Empty when the list cannot be read."""
-        found: dict[int, tuple[str, int | None]] = {}
+    def reopened(self) -> None:
+        """The driver came back: what it has kept begins anew."""
+        self._use = ProcessUse(self._door)
+
+    def read(self, handle: Any, card: Card, traits: Traits, *, utilization: Reading) -> tuple[ProcessSample, ...]:
+        """All processes, one entry a pid. Empty when the lists cannot be read. ``utilization``: the card's, now."""
+        found: dict[int, _Listed] = {}
+        self._list(found, handle, card.uuid, traits, instance=None)
+        if traits.mig:  # a slice's processes may be on its own lists only
+            for instance, number in self._instances(handle, card.uuid):
+                self._list(found, instance, f"{card.uuid}/{number}", traits, instance=number)
+        use = self._use.read(handle, card.uuid, traits, pids=found.keys(), utilization=utilization)
+        return tuple(
+            self._process(pid, listed, use[pid], card=card, traits=traits) for pid, listed in sorted(found.items())
+        )
+
+    def _list(
+        self, found: dict[int, _Listed], handle: Any, owner: str, traits: Traits, *, instance: int | None
+    ) -> None:
         version = "_v2" if traits.old_process_call else ""
-        for kind, call in _KINDS:
-            answer: Answer = self._door.query(f"nvmlDeviceGet{call}RunningProcesses{version}", handle, owner=card.uuid)
+        for kind, call in _LISTS:
+            answer = self._door.query(f"nvmlDeviceGet{call}RunningProcesses{version}", handle, owner=owner)
             for entry in answer.value or () if answer.reason is None else ():
-                _merge(found, kind, int(entry.pid), entry.usedGpuMemory)
-        return tuple(self._process(pid, kind, memory, card, traits) for pid, (kind, memory) in sorted(found.items()))
+                number = getattr(entry, "gpuInstanceId", None)
+                known = instance if number is None or int(number) == _NO_INSTANCE else int(number)
+                _merge(found, int(entry.pid), _Listed(kind, entry.usedGpuMemory, known))
 
-    def _process(self, pid: int, kind: str, memory: int | None, card: Card, traits: Traits) -> ProcessSample:
+    def _instances(self, handle: Any, uuid: str) -> Iterator[tuple[Any, int | None]]:
+        """Handles of the MIG slices, with their numbers as the driver has them in processes."""
+        most = self._door.query("nvmlDeviceGetMaxMigDeviceCount", handle, owner=uuid)
+        for index in range(min(int(most.value or 0), _MOST_INSTANCES) if most.reason is None else 0):
+            instance = self._door.query("nvmlDeviceGetMigDeviceHandleByIndex", handle, index, owner=uuid)
+            if instance.reason is not None:
+                continue
+            number = self._door.query("nvmlDeviceGetGpuInstanceId", instance.value, owner=f"{uuid}/{index}")
+            yield instance.value, int(number.value) if number.reason is None else None
+
+    def _process(self, pid: int, listed: _Listed, use: UseSample, *, card: Card, traits: Traits) -> ProcessSample:
         facts = self._directory.describe(pid)
-        reason = None
+        cost = self._directory.cost(pid)
+        memory, reason = listed.memory_bytes, None
         if memory is None:
             reason = Reason.WDDM if traits.wddm else Reason.MIG if traits.mig else Reason.NOT_SUPPORTED
         elif is_sentinel(memory) or memory > (card.total_bytes or memory):
@@ -43,20 +87,33 @@ class CardProcesses:
             name=facts.name,
             user=facts.user,
             command=facts.command,
-            kind=kind,
+            kind=listed.kind,
             memory_bytes=memory,
             memory_reason=reason,
             started_wall_s=facts.started_wall_s,
             own=facts.own,
+            sm_percent=use.sm_percent,
+            sm_reason=use.reason,
+            memory_bus_percent=use.memory_percent,
+            cpu_percent=cost.cpu_percent,
+            rss_bytes=cost.rss_bytes,
+            gpu_instance=listed.gpu_instance,
+            container=facts.container,
+            foreign=facts.foreign,
         )
 
 
-def _merge(found: dict[int, tuple[str, int | None]], kind: str, pid: int, memory: int | None) -> None:
-    """A process in both lists is one process; pid 0 and a pid of all ones are none."""
+def _merge(found: dict[int, _Listed], pid: int, new: _Listed) -> None:
+    """A process on several lists is one process; pid 0 and a pid of all ones are none."""
     if pid == 0 or is_sentinel(pid):
         return
-    if pid not in found:
-        found[pid] = (kind, memory)
+    known = found.get(pid)
+    if known is None:
+        found[pid] = new
         return
-    known = found[pid][1]
-    found[pid] = ("both", memory if known is None else known if memory is None else max(known, memory))
+    sizes = [size for size in (known.memory_bytes, new.memory_bytes) if size is not None]
+    found[pid] = _Listed(
+        kind=known.kind if known.kind == new.kind else "both",
+        memory_bytes=max(sizes, default=None),
+        gpu_instance=known.gpu_instance if known.gpu_instance is not None else new.gpu_instance,
+    )

@@ -19,6 +19,7 @@ from typing import Any
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.telemetry import Card, GpuSample, ProcessSample, Reading, Reason
 from desktop_app.telemetry.nvml_backend import NvmlBackend
+from desktop_app.telemetry.processes import ProcessDirectory
 from desktop_app.telemetry.sampler import Sampler
 
 SYSTEM_MEMORY = (64 * 2**30, 9 * 2**30)
@@ -83,6 +84,12 @@ def play(library: ctypes.CDLL, scenario: Mapping[str, Any]) -> dict[str, Any]:
     library.fake_nvml_set_clock(0.0)
     clock = SessionClock(monotonic=library.fake_nvml_clock, anchor_wall_s=0.0, origin_s=0.0)
     backend = NvmlBackend(clock, system_memory=lambda: SYSTEM_MEMORY)
+    if "container" in scenario:  # in a process namespace of its own, where these pids hold a card
+        backend._directory = ProcessDirectory(
+            all_pids=lambda: False,
+            own_kind=lambda: str(scenario["container"]),
+            holds=lambda pid: scenario["holds"].get(str(pid)),
+        )
     notes = Notes(scenario.get("watch", []))
 
     def wait(seconds: float) -> None:

@@ -10,7 +10,7 @@
  *           stall NAME SECONDS                     the call takes this long by fake_nvml_clock()
  *           block NAME                             the call comes back when the line no longer holds
  *           process compute|graphics|mps PID BYTES [GPU_INSTANCE COMPUTE_INSTANCE]
- *           usage PID SM MEMORY ENCODER DECODER TIMESTAMP
+ *           usage PID SM MEMORY ENCODER DECODER TIMESTAMP [COUNT]   with COUNT: so many, a microsecond apart
  *           text KEY WORD                          a string, "_" for a space
  *           reload                                 at FROM: every call fails with 1 until the library is initialised again
  *

@@ -26,7 +26,7 @@ def uuid_of(card: int | str) -> str:
 @pytest.fixture(scope="module")
 def played(driver_folder: Path) -> dict[str, Any]:
     """All scenarios, one after the other, in one process."""
-    for_player = ("name", "script", "seconds", "hz", "environment", "patience_s", "pace_ms", "watch")
+    for_player = "name script seconds hz environment patience_s pace_ms watch container holds".split()
     given = [{"seconds": 0.3} | {key: s[key] for key in for_player if key in s} for s in SCENARIOS]
     usual = {k: v for k, v in os.environ.items() if not k.startswith(("CUDA_", "FAKE_NVML"))}
     result = subprocess.run(
@@ -65,7 +65,7 @@ def test_scenario(scenario: dict[str, Any], played: dict[str, Any]) -> None:
             assert [told(*pair[1:]) for pair in seen["series"][f"{uuid_of(number)} {name}"]] == approximately(expected)
     for number, expected in scenario.get("processes", {}).items():
         listed = seen["processes"][uuid_of(number)]
-        assert {str(p["pid"]): told(p["memory_bytes"], p["memory_reason"]) for p in listed} == expected
+        assert {str(p["pid"]): shown(p, expected.get(str(p["pid"]))) for p in listed} == expected
     check_events(seen["events"], scenario.get("events", []), any_order=scenario.get("any_order", False))
     for number, count in scenario.get("samples", {}).items():
         assert seen["samples"][uuid_of(number)] == pytest.approx(count, abs=1)
@@ -82,6 +82,16 @@ def told(value: float | None, reason: str | None) -> float | str:
     """A value, or the reason for none: never both, never neither."""
     assert (value is None) != (reason is None)
     return reason if value is None else value  # type: ignore[return-value]
+
+
+def shown(process: dict[str, Any], expected: Any) -> Any:
+    """The memory of a process, or of what is asked in a table: each a value or its reason."""
+    memory = told(process["memory_bytes"], process["memory_reason"])
+    if not isinstance(expected, dict):
+        return memory
+    sm = told(process["sm_percent"], process["sm_reason"])
+    known = process | {"memory": memory, "sm": sm, "bus": process["memory_bus_percent"]}
+    return {name: "none" if known[name] is None else known[name] for name in expected}
 
 
 def approximately(expected: Any) -> Any:
