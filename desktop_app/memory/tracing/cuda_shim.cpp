@@ -4,7 +4,7 @@
 // (autograd, streams and events ask it), answers of the CUDA hooks so that composite ops choose as on CUDA (cudnn
 // batch norm, native_dropout, the convolution backend), and both registered before anything in torch has asked.
 // Compiled by shim.py against the headers of the installed torch, 2.6 and newer. Methods carry no "override" where
-// releases differ in whether the base class has them.
+// releases differ in whether the base class has them, and "noexcept" where one release (2.6) asks for it.
 
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -31,11 +31,11 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(Device) const noexcept override {}
   DeviceIndex deviceCount() const noexcept override { return 1; }
 
-  Stream getStream(Device) const override { return the_stream(); }
+  Stream getStream(Device) const noexcept override { return the_stream(); }
   Stream getDefaultStream(Device) const override { return the_stream(); }
   Stream getStreamFromGlobalPool(Device, bool) const override { return the_stream(); }
   Stream getNewStream(Device, int) const override { return the_stream(); }
-  Stream exchangeStream(Stream) const override { return the_stream(); }
+  Stream exchangeStream(Stream) const noexcept override { return the_stream(); }
   bool queryStream(const Stream&) const override { return true; }
   void synchronizeStream(const Stream&) const override {}
   void synchronizeDevice(DeviceIndex) const {}
