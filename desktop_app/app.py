@@ -20,6 +20,7 @@ from desktop_app.core.units import format_bytes
 from desktop_app.launch import Job, Launch
 from desktop_app.services import report as reports
 from desktop_app.services.card_source import machine_cards
+from desktop_app.services.metrics_endpoint import MetricsEndpoint, open_endpoint
 from desktop_app.services.scenarios import Scenario, check_memory, find_scenario, list_scenarios, on_card
 from desktop_app.services.session import DEFAULT_HZ, Session
 from desktop_app.telemetry.limited_host import HostLimit, LimitedHost
@@ -35,6 +36,7 @@ _log = logging.getLogger(__name__)
 # A driver that has not answered by then is said to be missing; the window would go on waiting.
 _CARDS_PATIENCE_S: Final = 30.0
 _ESTIMATE_PATIENCE_S: Final = 60.0
+_METRICS_PATIENCE_S: Final = 0.5
 _STOP_PATIENCE_S: Final = 30.0  # one step of a large model on a slow computer
 
 
@@ -153,6 +155,16 @@ def import_logs(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
+def serve_metrics(session: Session, endpoint: MetricsEndpoint | None) -> Session:
+    """The session, whose metrics ``endpoint`` serves from now to its end; a notice says where."""
+    if endpoint is not None:
+        endpoint.serve(session)
+        session.close_first("metrics", endpoint.close, patience_s=_METRICS_PATIENCE_S)
+        code, line, level = endpoint.notice()
+        session.add_notice(code, line, level=level)
+    return session
+
+
 def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must_train: bool = False) -> Session:
     """A session on the named card (simulated), on the machine's own, or on the default simulated one.
 
@@ -202,7 +214,8 @@ def _run(job: Job, card_name: str | None, launch: Launch) -> int:
 
 
 def _run_headless(job: Job, card_name: str | None, launch: Launch) -> int:
-    session = make_session(card_name, must_train=job.scenario is not None)
+    endpoint = open_endpoint(launch.metrics)
+    session = serve_metrics(make_session(card_name, must_train=job.scenario is not None), endpoint)
     _stop_on_terminate()
     session.open()
     try:
@@ -326,4 +339,9 @@ def _run_with_window(job: Job | None, card_name: str | None, launch: Launch) -> 
     from desktop_app.window import open_main_window
 
     must_train = job is not None and job.scenario is not None
-    return open_main_window(lambda hz: make_session(card_name, sampling_hz=hz, must_train=must_train), job, launch)
+    endpoint = open_endpoint(launch.metrics)  # before the window: a port in use is said on the terminal
+
+    def make(sampling_hz: float) -> Session:
+        return serve_metrics(make_session(card_name, sampling_hz=sampling_hz, must_train=must_train), endpoint)
+
+    return open_main_window(make, job, launch)

@@ -18,6 +18,7 @@ from desktop_app.core.errors import ExitCode, FloodmarkError
 from desktop_app.services.estimate_options import add_options
 from desktop_app.services.forecast_options import add_explain_options, add_export_options, add_forecast_options
 from desktop_app.services.import_options import add_import_options
+from desktop_app.services.metrics_address import MetricsAddress, parse_address
 from desktop_app.services.snapshot_options import add_options as add_snapshot_options
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 LANGUAGES: Final = ("en", "zh_CN")
 THEMES: Final = ("dark", "light", "system")
 # Threads that may be left behind when the program ends.
-_OURS: Final = frozenset({"trainer", "estimator", "sampler", "forecaster", "recorder"})
+_OURS: Final = frozenset({"trainer", "estimator", "sampler", "forecaster", "recorder", "metrics"})
 # The names people type for Simplified Chinese.
 _LANGUAGE_ALIASES: Final = {"zh": "zh_CN", "zh-cn": "zh_CN", "zh_cn": "zh_CN", "zh-hans": "zh_CN", "en": "en"}
 
@@ -147,6 +148,7 @@ def _launch(options: argparse.Namespace) -> Launch:
         language=options.lang,
         theme=options.theme,
         debug=options.debug,
+        metrics=getattr(options, "metrics", None),
     )
 
 
@@ -165,6 +167,12 @@ def _parser() -> argparse.ArgumentParser:
     window.add_argument("--lang", type=_language, metavar="LANG", help="language of the window: en or zh_CN")
     window.add_argument("--theme", choices=THEMES, help="colours of the window")
     window.add_argument("--card", metavar="NAME", help='simulate this card of the catalogue, e.g. "RTX 4090"')
+    window.add_argument(
+        "--metrics",
+        type=_metrics_address,
+        metavar="[HOST:]PORT",
+        help="serve metrics for Prometheus there, to this machine alone unless a HOST is given",
+    )
     running = _Parser(add_help=False)
     running.add_argument("--headless", action="store_true", help="without a window; needs no display")
     running.add_argument(
@@ -242,6 +250,13 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 31_536_000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
+
+
+def _metrics_address(text: str) -> MetricsAddress:
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _language(text: str) -> str:

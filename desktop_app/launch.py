@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from desktop_app.services.metrics_address import MetricsAddress
 from desktop_app.services.scenarios import Scenario
 from desktop_app.training.config import RunConfig
 
@@ -21,6 +22,7 @@ class Launch:
     language: str | None = None
     theme: str | None = None
     debug: bool = False
+    metrics: MetricsAddress | None = None  # where Prometheus may ask; None: nowhere
 
 
 @dataclass(frozen=True, slots=True)

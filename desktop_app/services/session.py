@@ -19,7 +19,7 @@ from desktop_app.core.forecasts import Alert, Forecast
 from desktop_app.core.lifecycle import ClosingStages, StageResult
 from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats, RunState, RunStatus
 from desktop_app.core.store import Cell, Store
-from desktop_app.core.telemetry import Card, ProcessSample, Reading, SelfCost
+from desktop_app.core.telemetry import Card, InstanceSample, ProcessSample, Reading, SelfCost
 from desktop_app.services.alert_desk import AlertDesk
 from desktop_app.services.card_choice import check_trainable, choose_card, simulated_name
 from desktop_app.services.card_use import CardUse
@@ -118,6 +118,7 @@ class Session:
         self.cards: Cell[tuple[Card, ...]] = self._feed.cards
         self.readings: Cell[Mapping[str, Mapping[str, Reading]]] = self._feed.readings
         self.processes: Cell[Mapping[str, tuple[ProcessSample, ...]]] = self._feed.processes
+        self.instances: Cell[Mapping[str, tuple[InstanceSample, ...]]] = self._feed.instances
         self.telemetry: Cell[TelemetryStatus] = self._feed.status
         self.run: Cell[RunStatus] = self._runs.run
         self.memory: Cell[MemoryStats | None] = self._runs.memory
@@ -307,6 +308,10 @@ class Session:
     def unsaved(self) -> tuple[str, ...]:
         """What of this session the disk has not taken, in one line each. Asked after ``close``, it is lost."""
         return tuple(n.message for n in self.notices.get() if n.code in (_RECORDER_NOTICE, CHECKPOINT_NOTICE))
+
+    def close_first(self, name: str, end: Callable[[float], bool], *, patience_s: float) -> None:
+        """Have something that reads this session end before anything of it does. ``end`` is given its patience."""
+        self._stages.register(name, functools.partial(_end_in_time, end, patience_s), timeout_s=patience_s + 0.2)
 
     def raised_alerts(self) -> tuple[Alert, ...]:
         return self._desk.raised()

@@ -1,4 +1,4 @@
-"""Prometheus text of dcgm-exporter and of the exporters around ``nvidia-smi``: one scrape, or many in a row."""
+"""Prometheus text of dcgm-exporter, the exporters around ``nvidia-smi`` and our own: one scrape, or many in a row."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
+from desktop_app.telemetry import metric_names
 from desktop_app.telemetry.logs import fields as f
 from desktop_app.telemetry.logs.log_lines import numbered_lines
 from desktop_app.telemetry.logs.maker import RecordMaker
 from desktop_app.telemetry.logs.record import LogRecord, Notes, Stamp
 from desktop_app.telemetry.logs.values import Quantity, Rule
-from desktop_app.telemetry.plausibility import Range
+from desktop_app.telemetry.plausibility import PERCENT, Range
 
 _SAMPLE: Final = re.compile(
     r"([A-Za-z_:][A-Za-z0-9_:]{0,199})(?:\{(.*)\})?\s+(\S{1,40})(?:\s+(-?[0-9]{1,16}(?:\.[0-9]{1,9})?))?", re.ASCII
 )
 _LABEL: Final = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)', re.ASCII)
-_OURS: Final = re.compile(r"(?:#\s*(?:HELP|TYPE)\s+)?(DCGM_|nvidia_smi_|nvidia_gpu_)", re.ASCII)
+_OURS: Final = re.compile(r"(?:#\s*(?:HELP|TYPE)\s+)?(DCGM_|nvidia_smi_|nvidia_gpu_|floodmark_)", re.ASCII)
 _MOST_CHARACTERS: Final = 8192
 
 
@@ -100,6 +101,31 @@ _RULES: Final[dict[str, Rule]] = {
     "nvidia_gpu_temperature_celsius": f.TEMPERATURE,
     "nvidia_gpu_fanspeed_percent": f.FAN,
 }
+# Ours are in base units (telemetry.metric_names), whatever the field is in.
+_THROTTLED: Final = tuple(
+    Rule(field, Quantity.PERCENT, PERCENT, "%") for field in ("throttle_power_percent", "throttle_thermal_percent")
+)
+_FIELD_RULES: Final = {rule.field: rule for rule in (*f.QUERY.values(), *_DCGM.values(), *_THROTTLED)}
+
+
+def _of_ours() -> Iterator[tuple[str, Rule]]:
+    yield metric_names.OWN_TOTAL, _bytes(f.TOTAL)
+    for metric in metric_names.OWN:
+        rule = {"pcie_rx_bytes_per_s": _RX, "pcie_tx_bytes_per_s": _TX}.get(
+            metric.field, _FIELD_RULES.get(metric.field)
+        )
+        if rule is None:
+            continue
+        if rule.quantity is Quantity.PERCENT:
+            rule = _ratio(rule)
+        elif rule.quantity is Quantity.CLOCK:
+            rule = _hertz(rule)
+        elif rule.quantity is Quantity.BYTES:
+            rule = _bytes(rule)
+        yield metric.name, rule
+
+
+_RULES.update(_of_ours())
 _INFO: Final = "nvidia_smi_gpu_info"
 _TEXTS: Final = {
     "driver_version": "driver_version",

@@ -54,6 +54,8 @@ _KINDS: Final = {
     "device.no_such_index": QT_TRANSLATE_NOOP("Errors", "There is no card with this number."),
     "device.not_known_yet": QT_TRANSLATE_NOOP("Errors", "The cards of this machine are not known yet."),
     "estimate.failed": QT_TRANSLATE_NOOP("Errors", "The model cannot be traced."),
+    "metrics.exposed": QT_TRANSLATE_NOOP("Errors", "Metrics are served to whoever can reach this machine."),
+    "metrics.listening": QT_TRANSLATE_NOOP("Errors", "Metrics are served for Prometheus, to this machine alone."),
     "recorder.disk_full": QT_TRANSLATE_NOOP("Errors", "Nothing more is recorded: the disk is full."),
     "recorder.trouble": QT_TRANSLATE_NOOP("Errors", "The session cannot be recorded at the moment."),
     "report.unwritable": QT_TRANSLATE_NOOP("Errors", "The report cannot be written."),
