@@ -38,6 +38,7 @@ class When(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"  # the run ended so, or was rescued from it
     SHRINKABLE = "shrinkable"  # the micro-batch of the run, or of the form, has more than one sample
     ACCOMPANIED = "accompanied"  # another process is on the card
+    ENDABLE = "endable"  # a process is chosen in the table, and can be ended
     OFFERED = "offered"  # an interrupted run can be resumed
     MANY_CARDS = "many_cards"  # and no run is bound to one of them
 
@@ -74,6 +75,7 @@ class Situation:
     shrinkable: bool = False
     rescued: bool = False
     accompanied: bool = False
+    endable: bool = False
     recordable: bool = False
     offered: bool = False
     cards: int = 0
@@ -96,6 +98,7 @@ def can_choose(when: When, situation: Situation) -> bool:
         When.OUT_OF_MEMORY: run is RunState.OUT_OF_MEMORY or situation.rescued,
         When.SHRINKABLE: situation.shrinkable,
         When.ACCOMPANIED: situation.accompanied,
+        When.ENDABLE: situation.endable,
         When.OFFERED: situation.offered and not run.active,
         When.MANY_CARDS: situation.cards > 1 and not run.active,
     }
@@ -227,6 +230,20 @@ COMMANDS: Final = (
         QT_TRANSLATE_NOOP("Commands", "Show the process"),
         Menu.VIEW,
         when=When.ACCOMPANIED,
+        section=1,
+    ),
+    Command(
+        "view.process_window",
+        QT_TRANSLATE_NOOP("Commands", "Processes in a window of their own"),
+        Menu.VIEW,
+        section=1,
+    ),
+    Command("view.copy_processes", QT_TRANSLATE_NOOP("Commands", "Copy the table of processes"), Menu.VIEW, section=1),
+    Command(
+        "view.end_process",
+        QT_TRANSLATE_NOOP("Commands", "End the chosen process…"),
+        Menu.VIEW,
+        when=When.ENDABLE,
         section=1,
     ),
     Command(

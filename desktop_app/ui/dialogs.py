@@ -54,6 +54,18 @@ class Dialogs(QObject):
         dialog = DemosDialog(self._workspace, parent=self._window)
         self._open(dialog)
 
+    def show_processes(self) -> None:
+        """The process table in a window of its own, beside this one."""
+        from desktop_app.ui.processes.process_window import ProcessWindow
+
+        window = self._window
+        dialog = window.findChild(ProcessWindow)
+        if dialog is None:
+            dialog = ProcessWindow(self._workspace, window.appearance, window.settings, window)
+            dialog.finished.connect(dialog.deleteLater)
+        dialog.show()
+        dialog.raise_()
+
     def explain(self, text: str = "", *, path: Path | None = None) -> None:
         """Explain an out-of-memory message: of the clipboard's owner, of ``text``, or of the file at ``path``."""
         from desktop_app.ui.explain_dialog import ExplainDialog

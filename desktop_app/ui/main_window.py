@@ -100,7 +100,7 @@ class MainWindow(QMainWindow):
         self.banner = VerdictBanner(theme)
         self.tank = TankWidget(theme)
         self._tank_reader = TankReader(workspace)
-        self.side_panel = SidePanel(workspace, self.actions_, theme)
+        self.side_panel = SidePanel(workspace, self.actions_, theme, memory=self.settings)
         self.status = StatusBar(workspace)
         self._parts: Sequence[Part] = (
             self.header,
@@ -154,6 +154,7 @@ class MainWindow(QMainWindow):
         self.header.card_chosen.connect(self._choose_card)
         self.side_panel.gpu.card_chosen.connect(self._choose_card)
         self.side_panel.run.form_changed.connect(self._show_situation)
+        self.side_panel.processes.window_wanted.connect(self.dialogs.show_processes)
         self.closing.finished.connect(self._on_closing_finished)
         self.appearance.changed.connect(self._show_appearance)
         self.tank.clicked.connect(self.centre.show_memory)
@@ -189,7 +190,8 @@ class MainWindow(QMainWindow):
 
     def _show_situation(self) -> None:
         config = self.side_panel.run.form.config()
-        self.actions_.set_situation(current_situation(self._workspace, config))
+        endable = self.side_panel.processes.can_end
+        self.actions_.set_situation(current_situation(self._workspace, config, endable=endable))
 
     # -- commands ---------------------------------------------------------------------------------------------------
 

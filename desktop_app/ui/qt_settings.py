@@ -101,6 +101,13 @@ class Settings:
     def geometry(self, state: QByteArray) -> None:
         self._store.setValue("window/geometry", state)
 
+    def process_columns(self, place: str) -> tuple[str, ...]:
+        """Names of the columns of the process table in ``place``; empty where none were chosen."""
+        return tuple(filter(None, self._text(f"processes/columns_{place}", "").split(" ")))
+
+    def set_process_columns(self, place: str, columns: tuple[str, ...]) -> None:
+        self._store.setValue(f"processes/columns_{place}", " ".join(columns))
+
     @property
     def last_folder(self) -> str:
         """Where the last file was opened or saved."""

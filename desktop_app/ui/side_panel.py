@@ -17,7 +17,7 @@ from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.gpu_panel import GpuPanel
 from desktop_app.ui.labels import Divider
 from desktop_app.ui.post_mortem import PostMortemPanel, all_reports
-from desktop_app.ui.processes_panel import ProcessesPanel
+from desktop_app.ui.processes_panel import Memory, ProcessesPanel
 from desktop_app.ui.run_panel import RunPanel
 from desktop_app.ui.theme import Theme
 
@@ -55,7 +55,15 @@ class Page(Protocol):
 class SidePanel(QFrame):
     """Tabs over pages. Only the page on show is refreshed."""
 
-    def __init__(self, workspace: Workspace, actions: Actions, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        actions: Actions,
+        theme: Theme,
+        *,
+        memory: Memory | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self.setProperty("panel", True)
         self._workspace = workspace
@@ -65,7 +73,7 @@ class SidePanel(QFrame):
         self.run = RunPanel(workspace, actions, theme)
         self.gpu = GpuPanel(workspace)
         self.alerts = AlertsPanel(workspace, theme)
-        self.processes = ProcessesPanel(workspace)
+        self.processes = ProcessesPanel(workspace, memory=memory)
         self.post_mortem = PostMortemPanel(workspace, theme)
         self._pages: Sequence[Page] = (self.run, self.gpu, self.alerts, self.processes, self.post_mortem)
         self._build()

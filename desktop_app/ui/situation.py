@@ -10,8 +10,11 @@ from desktop_app.ui.headline import open_alert
 from desktop_app.ui.recommendations import can_shrink, largest_neighbour
 
 
-def current_situation(workspace: Workspace, config: RunConfig | None) -> Situation:
-    """What decides which commands can be chosen. ``config`` is the form's, ``None`` while it is not valid."""
+def current_situation(workspace: Workspace, config: RunConfig | None, *, endable: bool = False) -> Situation:
+    """What decides which commands can be chosen. ``config`` is the form's, ``None`` while it is not valid.
+
+    ``endable``: a process that can be ended is chosen.
+    """
     alert = open_alert(workspace)
     loud = alert is not None and alert.severity is not AlertSeverity.WATCH
     estimate, recording = workspace.estimate.get().estimate, workspace.step_recording.get()
@@ -27,6 +30,7 @@ def current_situation(workspace: Workspace, config: RunConfig | None) -> Situati
         shrinkable=can_shrink(workspace) or (not active and config is not None and config.batch_size > 1),
         rescued=bool(workspace.run.get().rescues),
         accompanied=largest_neighbour(workspace) is not None,
+        endable=endable,
         recordable=recording.possible and not recording.recording,
         offered=workspace.resume_offer.get() is not None,
         cards=len(workspace.cards.get()),

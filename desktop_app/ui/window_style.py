@@ -43,13 +43,13 @@ _RULES: Final = Template("""
 #alertCard:focus { border-color: $accent; }
 
 #processTable::item, #blockTable::item, #moduleTree::item { padding: 0 6px; }
-#processTable QHeaderView::section, #blockTable QHeaderView::section, #moduleTree QHeaderView::section {
-  padding: 5px 6px; }
-#processTable QHeaderView::down-arrow, #processTable QHeaderView::up-arrow,
+#blockTable QHeaderView::section, #moduleTree QHeaderView::section { padding: 5px 6px; }
+#processTable QHeaderView::section { padding: 5px 9px; }
+#processTable QHeaderView::down-arrow, #processTable QHeaderView::up-arrow { image: none; width: 0; }
 #moduleTree QHeaderView::down-arrow, #moduleTree QHeaderView::up-arrow {
   width: 8px; height: 8px; subcontrol-origin: padding; subcontrol-position: right center; }
-#processTable QHeaderView::down-arrow, #moduleTree QHeaderView::down-arrow { image: url($icons/chevron-down.svg); }
-#processTable QHeaderView::up-arrow, #moduleTree QHeaderView::up-arrow { image: url($icons/chevron-up.svg); }
+#moduleTree QHeaderView::down-arrow { image: url($icons/chevron-down.svg); }
+#moduleTree QHeaderView::up-arrow { image: url($icons/chevron-up.svg); }
 #moduleTree, #blockTable { border: 1px solid transparent; border-radius: 4px; }
 #moduleTree:focus, #blockTable:focus { border-color: $accent; }
 #moduleTree::item:selected, #blockTable::item:selected { background: $hover; color: $text; border: 0; }

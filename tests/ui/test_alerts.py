@@ -283,9 +283,9 @@ def test_list_of_several(make_window: MakeWindow, qtbot: QtBot) -> None:
     neighbour = next(card for card in cards(window) if card.alert.cause is Cause.NEIGHBOUR)
     qtbot.mouseClick(button(neighbour, "Show the process"), Qt.MouseButton.LeftButton)
     assert window.side_panel.tab is Tab.PROCESSES
-    table = window.side_panel.processes
-    assert table.model.row_of(1_873) is not None  # the largest that is not this program
-    assert [table.model.process(index.row()).pid for index in table.selected()] == [1_873]
+    chosen = window.side_panel.processes.chosen()
+    assert chosen is not None
+    assert chosen.pid == 1_873  # the largest that is not this program
 
 
 def test_commands_of_an_alert_reach_the_run(make_window: MakeWindow) -> None:

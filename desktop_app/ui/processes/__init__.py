@@ -1,0 +1,1 @@
+"""The table of processes: its columns, rows, order, and how one of them is ended."""
