@@ -28,7 +28,17 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from desktop_app.core.clock import SessionClock  # noqa: E402
-from desktop_app.core.telemetry import FAST_FIELDS, Card, GpuSample, ProcessSample, Reading, Reason  # noqa: E402
+from desktop_app.core.telemetry import (  # noqa: E402
+    DETAIL_FIELDS,
+    FAST_FIELDS,
+    Card,
+    CardError,
+    GpuSample,
+    InstanceSample,
+    ProcessSample,
+    Reading,
+    Reason,
+)
 from desktop_app.telemetry.nvml_backend import NvmlBackend  # noqa: E402
 from desktop_app.telemetry.sampler import Sampler  # noqa: E402
 from tests.fake_nvml.driver import HERE as FAKE  # noqa: E402
@@ -58,6 +68,10 @@ class Quiet:
     def on_host(self, t_s: float, readings: Mapping[str, Reading]) -> None: ...
 
     def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None: ...
+
+    def on_card_error(self, error: CardError) -> None: ...
+
+    def on_instances(self, t_s: float, uuid: str, instances: tuple[InstanceSample, ...]) -> None: ...
 
     def on_outage(self, t_s: float, uuid: str | None, reason: Reason) -> None:
         print(f"  outage at {t_s:.1f} s: {uuid} {reason}")

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from desktop_app.core.errors import ExitCode, FloodmarkError
-from desktop_app.core.telemetry import Card, ProcessSample, Reading, Reason
+from desktop_app.core.telemetry import Card, CardError, InstanceSample, ProcessSample, Reading, Reason
 
 # Reasons that mean "this card cannot be read at all until it is opened again".
 # The worst first. A driver that answers "unknown error" to everything (containers whose devices were taken away) does
@@ -67,6 +67,18 @@ def has_changed(backend: Backend) -> bool:
     """Whether opening anew would find other cards, for backends that know (``has_changed``). Never blocks."""
     ask = getattr(backend, "has_changed", None)
     return ask is not None and bool(ask())
+
+
+def card_errors(backend: Backend) -> tuple[CardError, ...]:
+    """What was pushed since the last time, of backends that hear of errors (``card_errors``). Never blocks."""
+    ask = getattr(backend, "card_errors", None)
+    return () if ask is None else tuple(ask())
+
+
+def instances(backend: Backend, card: Card) -> tuple[InstanceSample, ...]:
+    """The card's MIG instances, of backends that know such (``instances``). May block as ``read_slow``."""
+    ask = getattr(backend, "instances", None)
+    return () if ask is None else tuple(ask(card))
 
 
 def missing(fields: Iterable[str], reason: Reason) -> dict[str, Reading]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from desktop_app.core.telemetry import Card, ProcessSample, Reading
-from desktop_app.telemetry.backend import Backend, has_changed
+from desktop_app.core.telemetry import Card, CardError, InstanceSample, ProcessSample, Reading
+from desktop_app.telemetry.backend import Backend, card_errors, has_changed, instances
 
 
 class DeferredBackend:
@@ -31,6 +31,12 @@ class DeferredBackend:
 
     def has_changed(self) -> bool:
         return self._chosen is not None and has_changed(self._chosen)
+
+    def card_errors(self) -> tuple[CardError, ...]:
+        return () if self._chosen is None else card_errors(self._chosen)
+
+    def instances(self, card: Card) -> tuple[InstanceSample, ...]:
+        return instances(self._known(), card)
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
         return self._known().read_fast(card)

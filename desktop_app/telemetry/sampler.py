@@ -12,8 +12,24 @@ from functools import partial
 from typing import Final, Protocol, cast
 
 from desktop_app.core.clock import SessionClock
-from desktop_app.core.telemetry import Card, GpuSample, ProcessSample, Reading, Reason, SelfCost
-from desktop_app.telemetry.backend import Backend, BackendUnavailable, has_changed, outage_reason
+from desktop_app.core.telemetry import (
+    Card,
+    CardError,
+    GpuSample,
+    InstanceSample,
+    ProcessSample,
+    Reading,
+    Reason,
+    SelfCost,
+)
+from desktop_app.telemetry.backend import (
+    Backend,
+    BackendUnavailable,
+    card_errors,
+    has_changed,
+    instances,
+    outage_reason,
+)
 from desktop_app.telemetry.host import Host, HostReader
 from desktop_app.telemetry.readers import Errand, Readers
 from desktop_app.telemetry.schedule import BackOff, TickSchedule, suspended_s
@@ -47,6 +63,10 @@ class SampleSink(Protocol):
 
     def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None: ...
 
+    def on_instances(self, t_s: float, uuid: str, instances: tuple[InstanceSample, ...]) -> None: ...
+
+    def on_card_error(self, error: CardError) -> None: ...
+
     def on_outage(self, t_s: float, uuid: str | None, reason: Reason) -> None: ...
 
     def on_back(self, t_s: float, uuid: str | None) -> None: ...
@@ -54,12 +74,13 @@ class SampleSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _CardReading:
-    """What one visit to a card brought. ``reason``: the card is out. ``processes`` only on slow ticks."""
+    """What one visit to a card brought. ``reason``: the card is out. ``processes``, ``instances`` on slow ticks."""
 
     t_s: float  # when the values came back
     readings: Mapping[str, Reading]
     reason: Reason | None
-    processes: tuple[ProcessSample, ...] | None
+    processes: tuple[ProcessSample, ...] | None = None
+    instances: tuple[InstanceSample, ...] = ()
 
 
 class Sampler:
@@ -237,6 +258,7 @@ class Sampler:
             self._collect(self._readers.run(self._visits(slow=slow)), late=late)
             self._rest()
         self._tell_blocked()
+        self._tell_errors()
         if slow and not self._stopping.is_set():
             self._read_host()
         with self._lock:
@@ -288,13 +310,19 @@ class Sampler:
 
     def _visit(self, card: Card, *, slow: bool) -> _CardReading:
         """Runs in: reader thread."""
-        readings = dict(self._backend.read_fast(card))
+        readings = self._backend.read_fast(card)
         reason = outage_reason(readings)
-        more = slow and reason is None and not self._stopping.is_set()
-        if more:
-            readings.update(self._backend.read_slow(card))
+        if not slow or reason is not None or self._stopping.is_set():
+            return _CardReading(self._clock.now_s(), readings, reason)
+        readings = {**readings, **self._backend.read_slow(card)}
         t_s = self._clock.now_s()
-        return _CardReading(t_s, readings, reason, self._backend.processes(card) if more else None)
+        return _CardReading(
+            t_s,
+            readings,
+            reason,
+            processes=self._backend.processes(card),
+            instances=instances(self._backend, card),
+        )
 
     def _collect(self, finished: Sequence[Errand], *, late: bool) -> None:
         """Everything that has come back. What went wrong counts after what went well."""
@@ -331,6 +359,8 @@ class Sampler:
         self._deliver(uuid, reading, late=late)
         if reading.processes is not None:
             self._sink.on_processes(self._clock.now_s(), uuid, reading.processes)
+        if reading.instances:
+            self._sink.on_instances(reading.t_s, uuid, reading.instances)
 
     def _opened(self, cards: tuple[Card, ...]) -> None:
         self._is_open = True
@@ -391,6 +421,12 @@ class Sampler:
                 self._blocked[errand] = self._waiting_for(errand)
                 for uuid in self._blocked[errand]:
                     self._sink.on_outage(began_s, uuid, Reason.TIMED_OUT)
+
+    def _tell_errors(self) -> None:
+        """What the driver has pushed meanwhile, also of cards that are out."""
+        for error in card_errors(self._backend):
+            if not self._stopping.is_set():
+                self._sink.on_card_error(error)
 
     def _waiting_for(self, errand: Errand) -> list[str]:
         """The cards that are not read while this call lasts, and that nobody has missed yet."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
-from desktop_app.core.telemetry import Card, ProcessSample, Reading
-from desktop_app.telemetry.backend import Backend, has_changed
+from desktop_app.core.telemetry import Card, CardError, InstanceSample, ProcessSample, Reading
+from desktop_app.telemetry.backend import Backend, card_errors, has_changed, instances
 from desktop_app.telemetry.catalogue import find_simulable_card
 from desktop_app.telemetry.simulated import SimulatedBackend
 
@@ -63,6 +63,12 @@ class CardShelf:
 
     def has_changed(self) -> bool:
         return has_changed(self._base)
+
+    def card_errors(self) -> tuple[CardError, ...]:
+        return card_errors(self._base)
+
+    def instances(self, card: Card) -> tuple[InstanceSample, ...]:
+        return instances(self._backend_of(card), card)
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
         return self._backend_of(card).read_fast(card)

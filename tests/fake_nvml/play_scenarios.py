@@ -2,7 +2,7 @@
 
 ``argv[1]`` is a JSON list of scenarios ``{"name", "script", "seconds", "environment", "patience_s", "pace_ms",
 "watch"}``; each gets a new backend and sampler on the library's own clock. Prints for each: the cards, the last
-readings and processes of each card, the values over time of the fields in ``watch``, and the events.
+readings and processes of each card, the values over time of the fields in ``watch``, the events and the errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from typing import Any
 
 from desktop_app.core.clock import SessionClock
-from desktop_app.core.telemetry import Card, GpuSample, ProcessSample, Reading, Reason
+from desktop_app.core.telemetry import Card, CardError, GpuSample, InstanceSample, ProcessSample, Reading, Reason
 from desktop_app.telemetry.nvml_backend import NvmlBackend
 from desktop_app.telemetry.processes import ProcessDirectory
 from desktop_app.telemetry.sampler import Sampler
@@ -43,6 +43,8 @@ class Notes:
         self.samples: dict[str, int] = {}
         self.processes: dict[str, list[dict[str, Any]]] = {}
         self.events: list[list[Any]] = []
+        self.errors: list[list[Any]] = []
+        self.instances: dict[str, dict[str, dict[str, list[Any]]]] = {}
 
     def on_cards(self, cards: tuple[Card, ...]) -> None:
         self.cards = cards
@@ -60,6 +62,16 @@ class Notes:
     def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None:
         del t_s
         self.processes[uuid] = [asdict(process) for process in processes]
+
+    def on_card_error(self, error: CardError) -> None:
+        self.errors.append([round(error.t_s, 3), error.uuid, error.xid])
+
+    def on_instances(self, t_s: float, uuid: str, instances: tuple[InstanceSample, ...]) -> None:
+        del t_s
+        self.instances[uuid] = {
+            each.uuid: {name: [reading.value, reading.reason] for name, reading in each.readings.items()}
+            for each in instances
+        }
 
     def on_outage(self, t_s: float, uuid: str | None, reason: Reason) -> None:
         self.events.append(["outage", round(t_s, 3), uuid, reason])
@@ -115,7 +127,9 @@ def play(library: ctypes.CDLL, scenario: Mapping[str, Any]) -> dict[str, Any]:
         "series": notes.series,
         "samples": notes.samples,
         "processes": notes.processes,
+        "instances": notes.instances,
         "events": notes.events,
+        "errors": notes.errors,
         "missed": sampler.missed,
         "left_alone": sampler.left_alone,
     }

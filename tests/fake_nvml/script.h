@@ -11,6 +11,7 @@
  *           block NAME                             the call comes back when the line no longer holds
  *           process compute|graphics|mps PID BYTES [GPU_INSTANCE COMPUTE_INSTANCE]
  *           usage PID SM MEMORY ENCODER DECODER TIMESTAMP [COUNT]   with COUNT: so many, a microsecond apart
+ *           xid NUMBER [COUNT]                     at FROM: the driver pushes this error, so many times
  *           text KEY WORD                          a string, "_" for a space
  *           reload                                 at FROM: every call fails with 1 until the library is initialised again
  *
@@ -43,7 +44,7 @@ enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, 
 #define MAX_VALUES 12
 #define FOREVER 1e300
 
-typedef enum { VALUE, ERROR, SLEEP, BLOCK, PROCESS, USAGE, TEXT, STALL, RELOAD } kind;
+typedef enum { VALUE, ERROR, SLEEP, BLOCK, PROCESS, USAGE, TEXT, STALL, RELOAD, XID } kind;
 typedef struct {
     unsigned char cards[NUMBERS];
     int system;
@@ -64,7 +65,7 @@ static struct timespec script_time;
 static off_t script_size = -1;
 static double own_clock = -1.0;
 static const double *mapped_clock;
-static int initialised, generation, reloads_seen;
+static int initialised, generation, reloads_seen, waiting; /* waiting: calls in a wait for events */
 static u64 total_calls;
 static struct { const char *name; u64 count[NUMBERS + 1]; } calls[192]; /* by __func__, whose address is its own */
 
@@ -102,7 +103,7 @@ static void choose_cards(line *l, char *text) {
     }
 }
 
-static const char *const KINDS[] = {"value", "error", "sleep", "block", "process", "usage", "text", "stall", "reload"};
+static const char *const KINDS[] = {"value", "error", "sleep", "block", "process", "usage", "text", "stall", "reload", "xid"};
 
 static void parse_line(char *text) {
     char *rest, *word = strtok_r(text, " \t", &rest);
@@ -119,10 +120,10 @@ static void parse_line(char *text) {
         else { l->first = strtoull(word + 1, NULL, 0); if (dots && dots[2]) l->last = strtoull(dots + 2, NULL, 0); }
     }
     int known = -1;
-    for (int k = 0; word && k < 9; k++) if (strcmp(word, KINDS[k]) == 0) known = k;
+    for (int k = 0; word && k < 10; k++) if (strcmp(word, KINDS[k]) == 0) known = k;
     if (known < 0) { fprintf(stderr, "fake_nvml: unknown line %d\n", line_count + 1); abort(); }
     l->kind = (kind)known;
-    if (l->kind != RELOAD && l->kind != USAGE && (word = strtok_r(NULL, " \t", &rest))) snprintf(l->name, sizeof l->name, "%s", word);
+    if (l->kind != RELOAD && l->kind != USAGE && l->kind != XID && (word = strtok_r(NULL, " \t", &rest))) snprintf(l->name, sizeof l->name, "%s", word);
     if (l->kind == TEXT && (word = strtok_r(NULL, " \t", &rest))) {
         snprintf(l->text, sizeof l->text, "%s", word);
         for (char *c = l->text; *c; c++) if (*c == '_') *c = ' ';

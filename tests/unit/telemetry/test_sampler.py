@@ -18,7 +18,9 @@ from desktop_app.core.telemetry import (
     HOST_FIELDS,
     SLOW_FIELDS,
     Card,
+    CardError,
     GpuSample,
+    InstanceSample,
     ProcessSample,
     Reading,
     Reason,
@@ -108,6 +110,8 @@ class Recorder:
         self.hosts: list[float] = []
         self.process_lists: list[float] = []
         self.events: list[tuple[str, float, str | None, Reason | None]] = []
+        self.errors: list[CardError] = []
+        self.instances: list[tuple[str, tuple[InstanceSample, ...]]] = []
         self.after_sample: Callable[[int], None] = lambda _: None
         self.after_host: Callable[[int], None] = lambda _: None
 
@@ -124,6 +128,12 @@ class Recorder:
 
     def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None:
         self.process_lists.append(t_s)
+
+    def on_instances(self, t_s: float, uuid: str, instances: tuple[InstanceSample, ...]) -> None:
+        self.instances.append((uuid, instances))
+
+    def on_card_error(self, error: CardError) -> None:
+        self.errors.append(error)
 
     def on_outage(self, t_s: float, uuid: str | None, reason: Reason) -> None:
         self.events.append(("outage", round(t_s, 3), uuid, reason))
