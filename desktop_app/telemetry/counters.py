@@ -20,10 +20,11 @@ class ByteRate:
     """Bytes per second between two readings of a counter (NVML fields 197 and 198: "value can be wrapped").
 
     With 32 bits and ticks of dt seconds, rates from 2**32 / dt bytes per second up cannot be told apart from lower
-    ones (21 GB/s at 5 Hz).
+    ones (21 GB/s at 5 Hz). ``unit_bytes``: what one count is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, unit_bytes: int = 1) -> None:
+        self._unit_bytes = unit_bytes
         self._before: tuple[float, int] | None = None
 
     def update(self, t_s: float, count: int, *, bits: int) -> Reading:
@@ -32,10 +33,10 @@ class ByteRate:
             return _NOT_YET
         elapsed_s, moved = t_s - before[0], count - before[1]
         if bits == 32:
-            if elapsed_s > _MAX_WRAP_INTERVAL_S:
+            if elapsed_s > _MAX_WRAP_INTERVAL_S * self._unit_bytes:
                 return _IMPLAUSIBLE
             moved %= 2**32
-        return Reading(moved / elapsed_s) if moved >= 0 else _IMPLAUSIBLE
+        return Reading(moved * self._unit_bytes / elapsed_s) if moved >= 0 else _IMPLAUSIBLE
 
     def forget(self) -> None:
         """A reading is missing: the next one starts anew."""
@@ -59,6 +60,13 @@ class BusyShare:
         if moved_s < 0:
             return _IMPLAUSIBLE
         return Reading(min(100.0, 100.0 * moved_s / (t_s - before[0])))
+
+    def judge(self, t_s: float, count_ns: Reading) -> Reading:
+        """``update``, or the reason why there is no count now."""
+        if count_ns.value is None:
+            self._before = None
+            return count_ns
+        return self.update(t_s, int(count_ns.value))
 
     def forget(self) -> None:
         """A reading is missing: the next one starts anew."""

@@ -69,6 +69,12 @@ _VALUE_TYPES: Final = {
 }
 _UNSIGNED_INT: Final = 1  # the usual one, without a detour
 _ALL_32: Final = 2**32 - 1
+_MEMORY_V2: Final = 0x02000028  # nvmlMemory_v2: size 40, version 2
+ALL_LINKS: Final = _ALL_32  # as a scope: NVLink counters summed over all links (nvml.h)
+_MOST_REQUESTS: Final = 128  # of field values that are kept filled; a card asks for two or three sets of them
+# nvmlGpmMetricsGet_t: version, count, two samples; nvmlGpmMetric_t: id, return code, value, three names
+_GPM_HEAD: Final = struct.Struct("@IIPP")
+_GPM_METRIC: Final = struct.Struct("@IidPPP")
 
 
 class Answer(NamedTuple):  # a tuple: dozens are made in a tick, and a frozen dataclass takes twice as long
@@ -87,6 +93,15 @@ class Answer(NamedTuple):  # a tuple: dozens are made in a tick, and a frozen da
     def part(self, name: str) -> Answer:
         """One member of a struct."""
         return self if self.reason is not None else Answer(getattr(self.value, name))
+
+    def item(self, number: int) -> Answer:
+        """One of several values."""
+        return self if self.reason is not None else Answer(self.value[number])
+
+
+def scoped(field_id: int, scope: int) -> int:
+    """A field of one part of the card (a link, a power scope) as an id for ``NvmlDoor.fields``."""
+    return field_id | scope << 32
 
 
 def reason_of(code: int) -> Reason:
@@ -171,6 +186,31 @@ class NvmlDoor:
             answers[field_id] = self._field(owner, field_id, found)
         return answers
 
+    def ask(self, call: str, *arguments: Any, about: tuple[int, ...] = (), owner: str) -> Answer:
+        """``query`` for arguments that are no numbers; ``about`` stands for them in the memory of verdicts."""
+        key = (owner, call, *about)
+        return self._remembered(key) or self._ask(call, key, arguments)
+
+    def gpm_metrics(self, before: Any, after: Any, metric_ids: Sequence[int], *, owner: str) -> dict[int, Answer]:
+        """Means between two GPM samples of one card or instance. Each metric has an error of its own."""
+        key = (owner, "nvmlGpmMetricsGet")
+        pynvml, whole = self._pynvml, self._remembered(key)
+        if pynvml is None or whole is not None:
+            return dict.fromkeys(metric_ids, whole or Answer(reason=Reason.NO_DRIVER))
+        addresses = (ctypes.cast(sample, ctypes.c_void_p).value for sample in (before, after))
+        buffer = ctypes.create_string_buffer(ctypes.sizeof(pynvml.c_nvmlGpmMetricsGet_t))
+        _GPM_HEAD.pack_into(buffer, 0, pynvml.NVML_GPM_METRICS_GET_VERSION, len(metric_ids), *addresses)
+        for number, metric_id in enumerate(metric_ids):
+            _GPM_METRIC.pack_into(buffer, _GPM_HEAD.size + number * _GPM_METRIC.size, metric_id, 0, 0.0, 0, 0, 0)
+        whole = self._ask(key[1], key, (pynvml.c_nvmlGpmMetricsGet_t.from_buffer(buffer),))
+        if whole.reason is not None:
+            return dict.fromkeys(metric_ids, whole)
+        answers = {}
+        for number, metric_id in enumerate(metric_ids):
+            _, code, value, *_ = _GPM_METRIC.unpack_from(buffer, _GPM_HEAD.size + number * _GPM_METRIC.size)
+            answers[metric_id] = Answer(value) if code == _SUCCESS else self._refuse((owner, "gpm", metric_id), code)
+        return answers
+
     def samples(self, handle: Any, kind: int, *, since_us: int, owner: str) -> Answer:
         """(value type, samples after ``since_us``) of the driver's own buffer (``nvmlDeviceGetSamples``)."""
         key = (owner, "nvmlDeviceGetSamples", kind)
@@ -206,7 +246,9 @@ class NvmlDoor:
             return self._refuse(key, _FUNCTION_NOT_FOUND)
         request = self._requests.get(wanted)
         if request is None:
-            request = b"".join(_FIELD.pack(field_id, 0, 0, 0, 0, 0, 0) for field_id in wanted)
+            if len(self._requests) >= _MOST_REQUESTS:
+                self._requests.clear()
+            request = b"".join(_FIELD.pack(field_id & _ALL_32, field_id >> 32, 0, 0, 0, 0, 0) for field_id in wanted)
             self._requests[wanted] = request
         buffer = ctypes.create_string_buffer(request, len(request))
         code = function(handle, len(wanted), buffer)
@@ -266,6 +308,13 @@ class NvmlDoor:
             level = logging.DEBUG if reason is Reason.NOT_SUPPORTED else logging.WARNING
             _log.log(level, "NVML %s on %s: code %d (%s)", key[1:], key[0] or "the driver", code, reason.value)
         return Answer(reason=reason)
+
+
+def memory_answer(door: NvmlDoor, handle: Any, uuid: str, *, v2: bool) -> Answer:
+    """The memory struct of one version: v2 keeps the driver's reserve apart, v1 counts it as used."""
+    if v2:
+        return door.query("nvmlDeviceGetMemoryInfo", handle, _MEMORY_V2, owner=uuid)
+    return door.query("nvmlDeviceGetMemoryInfo", handle, owner=uuid)
 
 
 def _unavailable(code: int) -> BackendUnavailable:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from desktop_app.core.clock import SessionClock
-from desktop_app.core.telemetry import DETAIL_FIELDS, FAST_FIELDS, SLOW_FIELDS, Card, ProcessSample, Reading, Reason
+from desktop_app.core.telemetry import (
+    DETAIL_FIELDS,
+    FAST_FIELDS,
+    SLOW_FIELDS,
+    Card,
+    CardError,
+    InstanceSample,
+    ProcessSample,
+    Reading,
+    Reason,
+)
 from desktop_app.telemetry.backend import Advice, BackendUnavailable, missing
 from desktop_app.telemetry.host import system_memory as read_system_memory
 from desktop_app.telemetry.nvml import NvmlDoor
 from desktop_app.telemetry.nvml_card import NvmlCard
+from desktop_app.telemetry.nvml_events import XidWatch
 from desktop_app.telemetry.nvml_facts import (
     SystemMemory,
     cuda_version,
@@ -22,6 +34,8 @@ from desktop_app.telemetry.nvml_facts import (
     with_torch_indexes,
 )
 from desktop_app.telemetry.processes import ProcessDirectory
+
+_log = logging.getLogger(__name__)
 
 # One folder per card that the kernel's part of the driver holds (Linux); elsewhere hot-plug is found when asked for.
 _GPUS_FOLDER: Final = Path("/proc/driver/nvidia/gpus")
@@ -57,6 +71,8 @@ class NvmlBackend:
         self._system_memory = system_memory
         self._door = NvmlDoor(monotonic=clock.now_s)
         self._cards: dict[str, NvmlCard] = {}
+        self._handles: dict[str, Any] = {}
+        self._xids = XidWatch(self._door, now_s=clock.now_s)
         self._present: tuple[Card, ...] = ()
         self._directory = ProcessDirectory()
         self._pid = os.getpid()
@@ -70,7 +86,7 @@ class NvmlBackend:
     def open(self) -> tuple[Card, ...]:
         """All cards that answer, in the driver's order. Raises ``BackendUnavailable`` when there is none."""
         self._check_process()
-        if self._door.is_open:
+        if self._door.is_open and self._present:
             return self._present
         self._gpus_at_opening = self._gpus()
         self._door.open()
@@ -78,13 +94,15 @@ class NvmlBackend:
         if not self._present:
             self.close()
             raise BackendUnavailable(Reason.GPU_LOST, "NVIDIA's driver runs but sees no card", Advice.CHECK_CARD)
+        unheard = self._xids.start(self._handles)
+        self._present = tuple(self._with_errors(card, unheard) for card in self._present)
         for card in self._present:
             self._cards[card.uuid].card = card
         return self._present
 
     def has_changed(self) -> bool:
-        """Whether a card was plugged in or out since the opening. No call into the driver."""
-        return self._gpus() != self._gpus_at_opening
+        """Whether a card was plugged in or out, or split in another way, since the opening. No call into the driver."""
+        return self._gpus() != self._gpus_at_opening or any(card.is_split_anew for card in self._cards.values())
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
         """All of ``FAST_FIELDS``."""
@@ -94,19 +112,38 @@ class NvmlBackend:
     def read_slow(self, card: Card) -> Mapping[str, Reading]:
         """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS``."""
         reader = self._reader(card)
-        return missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.GPU_LOST) if reader is None else reader.read_slow()
+        if reader is None:
+            return missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.GPU_LOST)
+        return reader.read_slow(self._clock.now_s())
+
+    def instances(self, card: Card) -> tuple[InstanceSample, ...]:
+        """The card's MIG instances, with what each reports."""
+        reader = self._reader(card)
+        return () if reader is None else reader.instances()
 
     def processes(self, card: Card) -> tuple[ProcessSample, ...]:
         """Processes on the card, this one marked as own."""
         reader = self._reader(card)
         return () if reader is None else reader.processes()
 
+    def card_errors(self) -> tuple[CardError, ...]:
+        """What the driver has pushed since the last time. No call into the driver."""
+        return self._xids.take() if os.getpid() == self._pid else ()
+
     def close(self) -> None:
-        """Shut the library down; a later ``open`` starts anew. In a forked child: nothing."""
+        """Shut the library down; a later ``open`` starts anew. In a forked child: nothing.
+
+        While the wait for errors is blocked in the driver the library stays open: NVML crashes under a call.
+        """
         if os.getpid() != self._pid:
             return
         self._present = ()
-        self._door.close()
+        for card in self._cards.values() if self._door.is_open else ():
+            card.close()
+        if self._xids.stop():
+            self._door.close()
+        else:
+            _log.warning("a wait for errors is blocked in the driver: the library is not shut down")
 
     def probe(self) -> NvmlProbe:
         """Open, look, close: everything the doctor says, in one value. Never raises."""
@@ -128,7 +165,7 @@ class NvmlBackend:
     def _find_cards(self) -> tuple[Card, ...]:
         count = self._door.query("nvmlDeviceGetCount")
         versions = driver_versions(self._door)
-        found = []
+        found, self._handles = [], {}
         for index in range(count.value if count.reason is None else 0):
             handle = self._door.query("nvmlDeviceGetHandleByIndex", index)
             if handle.reason is not None:
@@ -139,6 +176,7 @@ class NvmlBackend:
             if described is None:
                 continue
             card, traits = described
+            self._handles[card.uuid] = handle.value
             if card.uuid in self._cards:
                 self._cards[card.uuid].reopened(handle.value, card, traits)
             else:
@@ -152,6 +190,12 @@ class NvmlBackend:
                 )
             found.append(card)
         return tuple(found)
+
+    @staticmethod
+    def _with_errors(card: Card, unheard: Mapping[str, Reason]) -> Card:
+        """``reasons["xid_events"]`` says why a card's errors are not heard."""
+        reason = unheard.get(card.uuid)
+        return card if reason is None else replace(card, reasons={**card.reasons, "xid_events": reason})
 
     def _reader(self, card: Card) -> NvmlCard | None:
         self._check_process()

@@ -6,27 +6,24 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from desktop_app.core.telemetry import (
-    DETAIL_FIELDS,
     FAST_FIELDS,
     SLOW_FIELDS,
     Card,
     EnergySource,
+    InstanceSample,
     ProcessSample,
     Reading,
     Reason,
 )
 from desktop_app.telemetry.backend import missing
 from desktop_app.telemetry.counters import BusyShare, ByteRate, EnergyCounter, EnergyIntegral
-from desktop_app.telemetry.nvml import Answer, NvmlDoor
-from desktop_app.telemetry.nvml_facts import (
-    CLOCK_MEMORY,
-    CLOCK_SM,
-    SystemMemory,
-    Traits,
-    memory_answer,
-    temperature,
-)
+from desktop_app.telemetry.nvml import Answer, NvmlDoor, memory_answer
+from desktop_app.telemetry.nvml_details import DETAIL_IDS, NvmlDetails
+from desktop_app.telemetry.nvml_facts import CLOCK_MEMORY, CLOCK_SM, SystemMemory, Traits
+from desktop_app.telemetry.nvml_gpm import GPM_FIELDS
+from desktop_app.telemetry.nvml_instances import NvmlInstances
 from desktop_app.telemetry.nvml_processes import CardProcesses
+from desktop_app.telemetry.nvml_temperatures import temperature
 from desktop_app.telemetry.plausibility import (
     BYTES,
     CLOCK_MHZ,
@@ -55,6 +52,7 @@ _PCIE_RX: Final = 198
 _THROTTLE_POWER: Final = 74
 _THROTTLE_THERMAL: Final = 75
 _MEMORY_TEMPERATURE: Final = 82
+_SLOW_IDS: Final = (_MEMORY_TEMPERATURE, *DETAIL_IDS)
 _FAST_IDS: Final = (_POWER_INSTANT, _POWER_AVERAGE, _PCIE_RX, _PCIE_TX, _THROTTLE_POWER, _THROTTLE_THERMAL)
 _RATES: Final = {"pcie_rx_bytes_per_s": _PCIE_RX, "pcie_tx_bytes_per_s": _PCIE_TX}
 _SHARES: Final = {"throttle_power_percent": _THROTTLE_POWER, "throttle_thermal_percent": _THROTTLE_THERMAL}
@@ -63,8 +61,19 @@ _ECC_VOLATILE: Final = 0  # since the driver was loaded
 _MILLI: Final = 1e-3
 # What a card split into MIG instances does not report as a whole.
 _NOT_IN_MIG: Final = frozenset(
-    {"utilization_percent", "memory_utilization_percent", "encoder_percent", "decoder_percent"}
+    {
+        "utilization_percent",
+        "memory_utilization_percent",
+        "encoder_percent",
+        "decoder_percent",
+        "jpeg_percent",
+        "optical_flow_percent",
+        "encoder_sessions",
+        *GPM_FIELDS,
+    }
 )
+# How the driver refuses it; a card that is lost says that instead.
+_MIG_REFUSALS: Final = frozenset({Reason.NOT_SUPPORTED, Reason.UNKNOWN_ERROR})
 
 
 class NvmlCard:
@@ -85,6 +94,8 @@ class NvmlCard:
         self.card = card
         self._traits = traits
         self._system_memory = system_memory
+        self._details = NvmlDetails(door, handle, owner=card.uuid)
+        self._instances = NvmlInstances(door, handle, card) if traits.mig else None
         self._processes = CardProcesses(door, directory=directory)
         self._utilization = Reading(None, Reason.NOT_READ_YET)
         self._rates = {field: ByteRate() for field in _RATES}
@@ -105,6 +116,8 @@ class NvmlCard:
             rate.forget()
         for share in self._shares.values():
             share.forget()
+        self._details = NvmlDetails(self._door, handle, owner=card.uuid)
+        self._instances = NvmlInstances(self._door, handle, card) if traits.mig else None
         self._integral.update(0.0, None)
 
     def read_fast(self, t_s: float) -> Mapping[str, Reading]:
@@ -136,23 +149,39 @@ class NvmlCard:
         self._utilization = readings["utilization_percent"]
         return self._in_mig(readings)
 
-    def read_slow(self) -> Mapping[str, Reading]:
-        """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS``."""
-        readings = missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.NOT_READ_YET)
+    def read_slow(self, t_s: float) -> Mapping[str, Reading]:
+        """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS``. ``t_s``: session time, for rates."""
+        fields = self._door.fields(self._handle, _SLOW_IDS, owner=self.card.uuid)
+        readings = missing(SLOW_FIELDS, Reason.NOT_READ_YET)
         readings["fan_percent"] = self._query("nvmlDeviceGetFanSpeed").judged(FAN_PERCENT)
         readings["performance_state"] = self._query("nvmlDeviceGetPerformanceState").judged(PERFORMANCE_STATE)
         readings["power_limit_w"] = self._query("nvmlDeviceGetEnforcedPowerLimit").judged(POWER_W, scale=_MILLI)
         readings["energy_j"] = self._energy()
-        readings["encoder_percent"] = _first(self._query("nvmlDeviceGetEncoderUtilization")).judged(PERCENT)
-        readings["decoder_percent"] = _first(self._query("nvmlDeviceGetDecoderUtilization")).judged(PERCENT)
+        readings["encoder_percent"] = self._query("nvmlDeviceGetEncoderUtilization").item(0).judged(PERCENT)
+        readings["decoder_percent"] = self._query("nvmlDeviceGetDecoderUtilization").item(0).judged(PERCENT)
         ecc = self._query("nvmlDeviceGetTotalEccErrors", _ECC_UNCORRECTED, _ECC_VOLATILE)
         readings["ecc_uncorrected"] = ecc.judged(COUNT)
         readings["pcie_generation"] = self._query("nvmlDeviceGetCurrPcieLinkGeneration").judged(PCIE_GENERATION)
         readings["pcie_width"] = self._query("nvmlDeviceGetCurrPcieLinkWidth").judged(PCIE_WIDTH)
         readings["bar1_used_bytes"] = self._query("nvmlDeviceGetBAR1MemoryInfo").part("bar1Used").judged(BYTES)
-        memory_c = self._door.fields(self._handle, (_MEMORY_TEMPERATURE,), owner=self.card.uuid)
-        readings["temperature_memory_c"] = memory_c[_MEMORY_TEMPERATURE].judged(TEMPERATURE_C)
+        readings["temperature_memory_c"] = fields[_MEMORY_TEMPERATURE].judged(TEMPERATURE_C)
+        readings.update(self._details.read(t_s, fields))
         return self._in_mig(readings)
+
+    def instances(self) -> tuple[InstanceSample, ...]:
+        """Its MIG instances; none where it is not split."""
+        return () if self._instances is None else self._instances.read()
+
+    @property
+    def is_split_anew(self) -> bool:
+        """Whether its MIG instances are no longer those of ``card``."""
+        return self._instances is not None and self._instances.changed
+
+    def close(self) -> None:
+        """Give back what the driver holds for this card, before it is shut down."""
+        self._details.close()
+        if self._instances is not None:
+            self._instances.close()
 
     def processes(self) -> tuple[ProcessSample, ...]:
         """Compute and graphics processes, one entry a pid. Empty when the list cannot be read."""
@@ -208,10 +237,6 @@ class NvmlCard:
     def _in_mig(self, readings: dict[str, Reading]) -> dict[str, Reading]:
         if self._traits.mig:
             for field in _NOT_IN_MIG & readings.keys():
-                if readings[field].value is None:
+                if readings[field].reason in _MIG_REFUSALS:
                     readings[field] = Reading(None, Reason.MIG)
         return readings
-
-
-def _first(answer: Answer) -> Answer:
-    return answer if answer.reason is not None else Answer(answer.value[0])

@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from desktop_app.core.telemetry import Card, EnergySource, Reading, Reason
+from desktop_app.core.telemetry import Card, EnergySource, Reason
+from desktop_app.telemetry.fact_sheet import FactSheet
 from desktop_app.telemetry.identity import CardIdentity, torch_index, visible_order
-from desktop_app.telemetry.nvml import Answer, NvmlDoor
-from desktop_app.telemetry.plausibility import CLOCK_MHZ, ENERGY_MJ, POWER_W, TEMPERATURE_C, Range, is_sentinel
+from desktop_app.telemetry.nvml import Answer, NvmlDoor, memory_answer
+from desktop_app.telemetry.nvml_instances import describe_instances
+from desktop_app.telemetry.nvml_settings import read_settings
+from desktop_app.telemetry.nvml_temperatures import read_limits
+from desktop_app.telemetry.plausibility import CLOCK_MHZ, ENERGY_MJ, POWER_W, is_sentinel
 
 # Constants of nvml.h.
-MEMORY_V2: Final = 0x02000028  # nvmlMemory_v2: size 40, version 2
 CLOCK_SM: Final = 1
 CLOCK_MEMORY: Final = 2
-SENSOR_GPU: Final = 0
-_THRESHOLD_SHUTDOWN: Final = 0
-_THRESHOLD_SLOWDOWN: Final = 1
-_FIELD_SHUTDOWN_LIMIT: Final = 193  # in degrees of margin, negative
-_FIELD_SLOWDOWN_LIMIT: Final = 194
 _DRIVER_WDDM: Final = 0
 _MIG_ENABLED: Final = 1
 _ARCHITECTURES: Final = {
@@ -40,7 +38,6 @@ _ARCHITECTURES: Final = {
 _LANES: Final = {(6, 0): 64, (7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
 _LANES_BY_MAJOR: Final = {3: 192}
 _LANES_DEFAULT: Final = 128
-_MARGIN: Final = Range(-100, 150)  # degrees; 0 is at the limit
 _MILLI: Final = 1e-3
 
 SystemMemory = Callable[[], tuple[int, int]]
@@ -58,29 +55,11 @@ class Traits:
     old_process_call: bool = False  # use the v2 process list
 
 
-@dataclass(slots=True)
-class _Facts:
-    """Collects values; what has none leaves its reason."""
-
-    reasons: dict[str, Reason] = field(default_factory=dict)
-
-    def text(self, name: str, answer: Answer) -> str | None:
-        if answer.reason is None and answer.value:
-            return str(answer.value)
-        self.reasons[name] = answer.reason or Reason.IMPLAUSIBLE
-        return None
-
-    def number(self, name: str, reading: Reading) -> float | None:
-        if reading.value is None:
-            self.reasons[name] = reading.reason or Reason.UNKNOWN_ERROR
-        return reading.value
-
-
 def describe_card(
     door: NvmlDoor, handle: Any, nvml_index: int, *, versions: Mapping[str, Answer], system_memory: SystemMemory
 ) -> tuple[Card, Traits] | None:
     """The card behind a handle, or ``None`` when it has no identity at all (it is lost already)."""
-    facts = _Facts()
+    facts = FactSheet()
     bus_id = _bus_id(facts, door.query("nvmlDeviceGetPciInfo", handle))
     uuid_answer = door.query("nvmlDeviceGetUUID", handle)
     uuid = facts.text("uuid", uuid_answer) or (f"PCI-{bus_id}" if bus_id else None)
@@ -89,9 +68,7 @@ def describe_card(
     capability = door.query("nvmlDeviceGetCudaComputeCapability", handle, owner=uuid)
     traits = _traits(door, handle, uuid, capability, versions["driver"])
     total_bytes, reserved_bytes = _memory(facts, door, handle, uuid, traits, system_memory)
-    slowdown_c, shutdown_c = _thresholds(facts, door, handle, uuid)
     energy = door.query("nvmlDeviceGetTotalEnergyConsumption", handle, owner=uuid).judged(ENERGY_MJ)
-    limits = door.query("nvmlDeviceGetPowerManagementLimitConstraints", handle, owner=uuid)
     architecture = door.query("nvmlDeviceGetArchitecture", handle, owner=uuid)
     card = Card(
         uuid=uuid,
@@ -109,9 +86,6 @@ def describe_card(
             "power_limit_w",
             door.query("nvmlDeviceGetEnforcedPowerLimit", handle, owner=uuid).judged(POWER_W, scale=_MILLI),
         ),
-        power_max_w=facts.number("power_max_w", _second(limits).judged(POWER_W, scale=_MILLI)),
-        temperature_slowdown_c=slowdown_c,
-        temperature_shutdown_c=shutdown_c,
         sm_clock_max_mhz=facts.number(
             "sm_clock_max_mhz", door.query("nvmlDeviceGetMaxClockInfo", handle, CLOCK_SM, owner=uuid).judged(CLOCK_MHZ)
         ),
@@ -119,7 +93,10 @@ def describe_card(
         cuda_driver_version=cuda_version(versions["cuda"]),
         vbios_version=facts.text("vbios_version", door.query("nvmlDeviceGetVbiosVersion", handle, owner=uuid)),
         energy_source=EnergySource.INTEGRAL if energy.value is None else EnergySource.COUNTER,
+        instances=describe_instances(door, handle, uuid) if traits.mig else (),
         spills=traits.wddm,
+        **read_limits(facts, door, handle, uuid),
+        **read_settings(facts, door, handle, uuid),
     )
     if capability.reason is not None:
         facts.reasons["compute_capability"] = capability.reason
@@ -151,15 +128,8 @@ def cuda_version(answer: Answer) -> str | None:
     return f"{answer.value // 1000}.{answer.value % 1000 // 10}"
 
 
-def memory_answer(door: NvmlDoor, handle: Any, uuid: str, *, v2: bool) -> Answer:
-    """The memory struct of one version: v2 keeps the driver's reserve apart, v1 counts it as used."""
-    if v2:
-        return door.query("nvmlDeviceGetMemoryInfo", handle, MEMORY_V2, owner=uuid)
-    return door.query("nvmlDeviceGetMemoryInfo", handle, owner=uuid)
-
-
 def _memory(
-    facts: _Facts, door: NvmlDoor, handle: Any, uuid: str, traits: Traits, system_memory: SystemMemory
+    facts: FactSheet, door: NvmlDoor, handle: Any, uuid: str, traits: Traits, system_memory: SystemMemory
 ) -> tuple[int | None, int | None]:
     """(total, reserved); settles in ``traits`` which version answers and whether the memory is the system's."""
     answer = memory_answer(door, handle, uuid, v2=True)
@@ -182,48 +152,6 @@ def _memory(
         facts.reasons["driver_reserved_bytes"] = Reason.IMPLAUSIBLE
         return total, None
     return total, int(answer.value.reserved)
-
-
-def _thresholds(facts: _Facts, door: NvmlDoor, handle: Any, uuid: str) -> tuple[float | None, float | None]:
-    """(slowdown, shutdown) in °C: read, or from the margin that newer data-centre drivers give instead."""
-    slowdown, shutdown = (
-        door.query("nvmlDeviceGetTemperatureThreshold", handle, threshold, owner=uuid).judged(TEMPERATURE_C)
-        for threshold in (_THRESHOLD_SLOWDOWN, _THRESHOLD_SHUTDOWN)
-    )
-    if slowdown.value is None or shutdown.value is None:
-        margins = _threshold_margins(door, handle, uuid)
-        slowdown, shutdown = (
-            margin if reading.value is None and margin.value is not None else reading
-            for reading, margin in zip((slowdown, shutdown), margins, strict=True)
-        )
-    return facts.number("temperature_slowdown_c", slowdown), facts.number("temperature_shutdown_c", shutdown)
-
-
-def _threshold_margins(door: NvmlDoor, handle: Any, uuid: str) -> tuple[Reading, Reading]:
-    """Thresholds as temperature now + margin now - limit: T.Limit counts down to 0 at the highest operating
-    temperature, and the limits of slowdown and shutdown lie below 0 (nvidia-smi -q -d TEMPERATURE)."""
-    now = temperature(door, handle, uuid)
-    margin = door.query("nvmlDeviceGetMarginTemperature", handle, owner=uuid).judged(_MARGIN)
-    limits = door.fields(handle, (_FIELD_SLOWDOWN_LIMIT, _FIELD_SHUTDOWN_LIMIT), owner=uuid)
-    return tuple(  # type: ignore[return-value]  # two fields, two readings
-        _limit_temperature(now, margin, limits[field_id].judged(_MARGIN))
-        for field_id in (_FIELD_SLOWDOWN_LIMIT, _FIELD_SHUTDOWN_LIMIT)
-    )
-
-
-def _limit_temperature(now: Reading, margin: Reading, limit: Reading) -> Reading:
-    for reading in (now, margin, limit):
-        if reading.value is None:
-            return reading
-    return Reading((now.value or 0.0) + (margin.value or 0.0) - (limit.value or 0.0))
-
-
-def temperature(door: NvmlDoor, handle: Any, uuid: str) -> Reading:
-    """°C by the newer call, or by the older one that leaves with CUDA 14."""
-    answer = door.query("nvmlDeviceGetTemperatureV", handle, SENSOR_GPU, owner=uuid)
-    if answer.reason is Reason.NOT_SUPPORTED:
-        answer = door.query("nvmlDeviceGetTemperature", handle, SENSOR_GPU, owner=uuid)
-    return answer.judged(TEMPERATURE_C)
 
 
 def _traits(door: NvmlDoor, handle: Any, uuid: str, capability: Answer, driver: Answer) -> Traits:
@@ -255,7 +183,7 @@ def _has_odd_process_list(driver: Answer) -> bool:
     return major == 535 and 43 <= minor < 86
 
 
-def _bus_id(facts: _Facts, answer: Answer) -> str | None:
+def _bus_id(facts: FactSheet, answer: Answer) -> str | None:
     part = answer.part("busId")
     if part.reason is None and isinstance(part.value, bytes):
         part = Answer(part.value.decode("ascii", "replace"))
@@ -269,11 +197,7 @@ def _named(answer: Answer) -> Answer:
     return Answer(name) if name else Answer(reason=Reason.NOT_SUPPORTED)
 
 
-def _second(answer: Answer) -> Answer:
-    return answer if answer.reason is not None else Answer(answer.value[1])
-
-
-def _sm_count(facts: _Facts, cores: Answer, capability: Answer) -> int | None:
+def _sm_count(facts: FactSheet, cores: Answer, capability: Answer) -> int | None:
     if cores.reason is not None or capability.reason is not None:
         facts.reasons["sm_count"] = cores.reason or capability.reason or Reason.UNKNOWN_ERROR
         return None

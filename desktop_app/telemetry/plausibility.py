@@ -37,7 +37,15 @@ CLOCK_MHZ: Final = Range(0, 20_000, zero=False)
 PERFORMANCE_STATE: Final = Range(0, 15)  # 32 is "unknown"
 COUNT: Final = Range(0, 2**48)
 BYTES: Final = Range(0, 2**48)
+MEMORY_TOTAL: Final = Range(1, 2**48, zero=False)
+SM_COUNT: Final = Range(1, 2**12, zero=False)
 ENERGY_MJ: Final = Range(0, 2**62)
+YES_OR_NO: Final = Range(0, 1)
+# Degrees to a limit; 0 is at it, below 0 past it.
+MARGIN_C: Final = Range(-100, 150)
+REASON_BITS: Final = Range(0, 2**32 - 1)  # nine are named in nvml.h
+BUS_BITS: Final = Range(1, 2**16, zero=False)
+NUMA_NODE: Final = Range(0, 4096)
 PCIE_GENERATION: Final = Range(0, 16, zero=False)
 PCIE_WIDTH: Final = Range(0, 64, zero=False)
 

@@ -34,6 +34,7 @@ int nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
 int nvmlShutdown(void) {
     int code = enter(__func__, SYSTEM, 0);
     pthread_mutex_lock(&lock);
+    if (waiting && initialised == 1) { fprintf(stderr, "fake_nvml: shut down while a call waits for events\n"); abort(); } /* the driver crashes too */
     if (initialised) initialised--;
     pthread_mutex_unlock(&lock);
     return code;
@@ -150,28 +151,41 @@ int nvmlDeviceGetTemperature(device d, u32 sensor, u32 *t) {
 }
 int nvmlDeviceGetTemperatureThreshold(device d, u32 which, u32 *t) {
     FAIL(*d);
-    *t = which == 0 ? 98 : 95;
+    static const char *const KEYS[] = {"threshold_shutdown", "threshold_slowdown", "threshold_memory", "threshold_operating"};
+    static const u32 USUAL[] = {98, 95, 0, 93};
+    u64 found;
+    if (which > 3) return INVALID_ARGUMENT;
+    if (!has_value(*d, KEYS[which], &found) && which == 2) return NOT_SUPPORTED;
+    *t = (u32)value(*d, KEYS[which], USUAL[which]);
     return SUCCESS;
 }
 typedef struct { u32 gpu, memory; } utilization;
 int nvmlDeviceGetUtilizationRates(device d, utilization *u) {
     FAIL(*d);
+    if (*d >= MAX_CARDS) return NOT_SUPPORTED; /* a MIG instance */
     u->gpu = (u32)value(*d, "util", 97);
     u->memory = (u32)value(*d, "memory_util", 41);
     return SUCCESS;
 }
 int nvmlDeviceGetClockInfo(device d, u32 type, u32 *mhz) {
     FAIL(*d);
-    *mhz = (u32)(type == 2 ? value(*d, "memory_clock", 7501) : value(*d, "sm_clock", 1890));
+    static const char *const KEYS[] = {"graphics_clock", "sm_clock", "memory_clock", "video_clock"};
+    static const u32 USUAL[] = {1905, 1890, 7501, 1665};
+    if (type > 3) return INVALID_ARGUMENT;
+    *mhz = (u32)value(*d, KEYS[type], USUAL[type]);
     return SUCCESS;
 }
-int nvmlDeviceGetMaxClockInfo(device d, u32 type, u32 *mhz) { (void)type; FAIL(*d); *mhz = 2145; return SUCCESS; }
+int nvmlDeviceGetMaxClockInfo(device d, u32 type, u32 *mhz) {
+    FAIL(*d);
+    *mhz = (u32)(type == 2 ? value(*d, "memory_clock_max", 7501) : value(*d, "clock_max", 2145));
+    return SUCCESS;
+}
 int nvmlDeviceGetPowerUsage(device d, u32 *mw) { FAIL(*d); *mw = (u32)value(*d, "power", 150250); return SUCCESS; }
-int nvmlDeviceGetEnforcedPowerLimit(device d, u32 *mw) { FAIL(*d); *mw = 170000; return SUCCESS; }
+int nvmlDeviceGetEnforcedPowerLimit(device d, u32 *mw) { FAIL(*d); *mw = (u32)value(*d, "power_enforced", 170000); return SUCCESS; }
 int nvmlDeviceGetPowerManagementLimitConstraints(device d, u32 *low, u32 *high) {
     FAIL(*d);
-    *low = 100000;
-    *high = 190000;
+    *low = (u32)value(*d, "power_min", 100000);
+    *high = (u32)value(*d, "power_max", 190000);
     return SUCCESS;
 }
 int nvmlDeviceGetTotalEnergyConsumption(device d, u64 *mj) { FAIL(*d); *mj = value(*d, "energy", 5000000); return SUCCESS; }
@@ -186,11 +200,12 @@ int nvmlDeviceGetTotalEccErrors(device d, u32 type, u32 counter, u64 *count) {
     return has_value(*d, "ecc", count) ? SUCCESS : NOT_SUPPORTED;
 }
 int nvmlDeviceGetCurrPcieLinkGeneration(device d, u32 *generation) { FAIL(*d); *generation = (u32)value(*d, "pcie_generation", 4); return SUCCESS; }
-int nvmlDeviceGetCurrPcieLinkWidth(device d, u32 *width) { FAIL(*d); *width = 16; return SUCCESS; }
+int nvmlDeviceGetCurrPcieLinkWidth(device d, u32 *width) { FAIL(*d); *width = (u32)value(*d, "pcie_width", 16); return SUCCESS; }
 typedef struct { u64 total, free, used; } bar1;
-int nvmlDeviceGetBAR1MemoryInfo(device d, bar1 *b) { FAIL(*d); b->total = 256 * MIB; b->used = value(*d, "bar1_used", 5 * MIB); b->free = b->total - b->used; return SUCCESS; }
+int nvmlDeviceGetBAR1MemoryInfo(device d, bar1 *b) { FAIL(*d); b->total = value(*d, "bar1_total", 256 * MIB); b->used = value(*d, "bar1_used", 5 * MIB); b->free = b->total - b->used; return SUCCESS; }
 
-/* Field values: mW, bytes (32 bits), ns, °C, degrees of margin. */
+/* Field values: mW, bytes (32 bits), ns, °C, degrees of margin. Keys: "field197"; of one link or module "field186.1"; of
+ * all links together (scope: all ones) "field138.all". What has no usual answer is not supported unless it is given. */
 typedef struct {
     u32 id, scope;
     long long timestamp, latency;
@@ -198,33 +213,45 @@ typedef struct {
     int result;
     union { double d; u32 u; unsigned long ul; u64 ull; long long sll; int si; unsigned short us; } value;
 } field;
+typedef struct { u32 id, type; int always; u64 usual; } known_field; /* type: 1 unsigned, 3 unsigned in 64 bits, 5 signed */
+static const known_field KNOWN_FIELDS[] = {
+#ifndef OLD_DRIVER
+    {185, 1, 1, 148000}, {186, 1, 1, 151500}, {193, 5, 1, (u64)-8}, {194, 5, 1, (u64)-2}, {196, 5, 1, 0}, {197, 1, 1, 1000}, {198, 1, 1, 2000},
+    {138, 3, 0, 0}, {139, 3, 0, 0}, {202, 3, 0, 0}, {204, 3, 0, 0},
+#endif
+    {3, 3, 0, 0}, {5, 3, 0, 0}, {6, 3, 0, 0}, {29, 3, 0, 0}, {30, 3, 0, 0}, {74, 3, 1, 10}, {75, 3, 1, 20}, {76, 3, 1, 30}, {77, 3, 1, 40},
+    {78, 3, 1, 50}, {79, 3, 1, 60}, {82, 1, 1, 78}, {91, 1, 0, 0}, {94, 1, 1, 7}, {142, 1, 0, 0}, {143, 1, 0, 0}, {144, 1, 0, 0}, {145, 1, 0, 0},
+};
 static void fill(field *f, int gpu) {
     char key[24];
-    snprintf(key, sizeof key, "field%u", f->id);
+    u64 found = 0;
+    const known_field *known = NULL;
+    if (!f->scope) snprintf(key, sizeof key, "field%u", f->id);
+    else if (f->scope == ~0u) snprintf(key, sizeof key, "field%u.all", f->id);
+    else snprintf(key, sizeof key, "field%u.%u", f->id, f->scope);
     f->result = error(gpu, key, NONE);
     if (f->result) return;
+    for (u32 i = 0; i < sizeof KNOWN_FIELDS / sizeof *KNOWN_FIELDS; i++) if (KNOWN_FIELDS[i].id == f->id) known = &KNOWN_FIELDS[i];
+    int given = known && has_value(gpu, key, &found);
+    if (!given && !(known && known->always && !f->scope)) {
+        f->result = value(gpu, "silent_fields", 0) ? SUCCESS : NOT_SUPPORTED;
+        return;
+    }
     f->timestamp = 1700000000000000ll;
     f->latency = 3;
-    switch (f->id) {
-#ifndef OLD_DRIVER
-    case 185: f->type = 1; f->value.u = (u32)value(gpu, key, 148000); return;
-    case 186: f->type = 1; f->value.u = (u32)value(gpu, key, 151500); return;
-    case 193: f->type = 5; f->value.si = -8; return;
-    case 194: f->type = 5; f->value.si = -2; return;
-    case 197: f->type = 1; f->value.u = (u32)value(gpu, key, 1000); return;
-    case 198: f->type = 1; f->value.u = (u32)value(gpu, key, 2000); return;
-#endif
-    case 74: f->type = 3; f->value.ull = value(gpu, key, 10); return;
-    case 75: f->type = 3; f->value.ull = value(gpu, key, 20); return;
-    case 82: f->type = 1; f->value.u = (u32)value(gpu, key, 78); return;
-    default: f->timestamp = 0; f->latency = 0; f->result = value(gpu, "silent_fields", 0) ? SUCCESS : NOT_SUPPORTED; return;
-    }
+    f->type = known->type;
+    if (!given) found = known->usual;
+    if (known->type == 1) f->value.u = (u32)found;
+    else if (known->type == 5) f->value.si = (int)found;
+    else f->value.ull = found;
 }
 int nvmlDeviceGetFieldValues(device d, int count, field *fields) {
     FAIL(*d);
     for (int i = 0; i < count; i++) fill(&fields[i], *d);
     return SUCCESS;
 }
+
+#include "events.h"
 
 /* Processes: one by FAKE_NVML_VALUES with a bogus one behind it, as some drivers give; any number by the script. */
 typedef struct { u32 pid; u64 memory; u32 gpu_instance, compute_instance; } process;
@@ -264,21 +291,24 @@ PROCESS_CALL(nvmlDeviceGetGraphicsRunningProcesses_v2, "graphics")
 typedef struct { u32 pid; u64 time; u32 sm, memory, encoder, decoder; } usage_v1;
 typedef struct { u64 time; u32 pid, sm, memory, encoder, decoder, jpeg, ofa; } usage_v2;
 typedef struct { u32 version, count; u64 since; usage_v2 *list; } usage_list;
+#define USAGES 256
 static u32 usages(int gpu, u64 since, usage_v2 *list) {
     u32 there = 0;
     pthread_mutex_lock(&lock);
     double t = now();
-    for (int i = 0; i < line_count && there < 64; i++) {
+    for (int i = 0; i < line_count; i++) {
         const line *l = &lines[i];
-        if (l->kind != USAGE || !holds(l, gpu, t) || l->values[5] <= since) continue;
-        list[there++] = (usage_v2){l->values[5], (u32)l->values[0], (u32)l->values[1], (u32)l->values[2], (u32)l->values[3], (u32)l->values[4], 0, 0};
+        if (l->kind != USAGE || !holds(l, gpu, t)) continue;
+        for (u64 more = 0; more < (l->count > 6 ? l->values[6] : 1) && there < USAGES; more++)
+            if (l->values[5] + more > since)
+                list[there++] = (usage_v2){l->values[5] + more, (u32)l->values[0], (u32)l->values[1], (u32)l->values[2], (u32)l->values[3], (u32)l->values[4], 0, 0};
     }
     pthread_mutex_unlock(&lock);
     return there;
 }
 int nvmlDeviceGetProcessUtilization(device d, usage_v1 *list, u32 *count, u64 since) {
     FAIL(*d);
-    usage_v2 found[64];
+    usage_v2 found[USAGES];
     u32 there = usages(*d, since, found), room = *count;
     *count = there;
     if (!there) return NOT_FOUND;
@@ -291,7 +321,7 @@ int nvmlDeviceGetProcessUtilization(device d, usage_v1 *list, u32 *count, u64 si
 int nvmlDeviceGetProcessesUtilizationInfo(device d, usage_list *asked) {
     FAIL(*d);
     if (asked->version != (sizeof(usage_list) | 1u << 24)) return VERSION_MISMATCH;
-    usage_v2 found[64];
+    usage_v2 found[USAGES];
     u32 there = usages(*d, asked->since, found), room = asked->count;
     asked->count = there;
     if (!there) return NOT_FOUND;
@@ -320,8 +350,38 @@ NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, u64, "throttle_reasons", 0)
 NUMBER(nvmlDeviceGetCurrentClocksEventReasons, u64, "throttle_reasons", 0)
 NUMBER(nvmlDeviceGetNumFans, u32, "fans", 2)
 NUMBER(nvmlDeviceGetMemoryBusWidth, u32, "bus_width", 192)
-NUMBER_IF_GIVEN(nvmlDeviceGetGpuInstanceId, u32, "gpu_instance")
-NUMBER_IF_GIVEN(nvmlDeviceGetComputeInstanceId, u32, "compute_instance")
+NUMBER_IF_GIVEN(nvmlDeviceGetNumaNodeId, int, "numa_node")
+/* A MIG instance has an id of its own on its card: 1, 2, 3 … unless the script says otherwise. */
+static u64 gpu_instance_of(int instance) { return value(instance, "gpu_instance", (u64)((instance - MAX_CARDS) % MAX_INSTANCES) + 1); }
+int nvmlDeviceGetGpuInstanceId(device d, u32 *id) { FAIL(*d); if (*d < MAX_CARDS) return NOT_SUPPORTED; *id = (u32)gpu_instance_of(*d); return SUCCESS; }
+int nvmlDeviceGetComputeInstanceId(device d, u32 *id) { FAIL(*d); if (*d < MAX_CARDS) return NOT_SUPPORTED; *id = (u32)value(*d, "compute_instance", 0); return SUCCESS; }
+typedef struct { u32 sms, copy_engines, decoders, encoders, jpeg, ofa, gpu_slices, compute_slices; u64 memory_mib; } attributes;
+int nvmlDeviceGetAttributes_v2(device d, attributes *a) {
+    FAIL(*d);
+    if (*d < MAX_CARDS) return NOT_SUPPORTED;
+    *a = (attributes){(u32)value(*d, "sms", 14), 1, 0, 0, 0, 0, 1, 1, TOTAL / MIB};
+    return SUCCESS;
+}
+int nvmlDeviceGetNvLinkState(device d, u32 link, u32 *active) {
+    FAIL(*d);
+    char key[24];
+    u64 found;
+    snprintf(key, sizeof key, "link%u", link);
+    if (link >= value(*d, "field91", 0)) return INVALID_ARGUMENT;
+    if (error(*d, key, NONE)) return error(*d, key, NONE);
+    *active = has_value(*d, key, &found) ? (u32)found : 1;
+    return SUCCESS;
+}
+#define LOAD_IF_GIVEN(function, key) \
+    int function(device d, u32 *percent, u32 *us) { FAIL(*d); u64 found; if (!has_value(*d, key, &found)) return NOT_SUPPORTED; *percent = (u32)found; *us = 167000; return SUCCESS; }
+LOAD_IF_GIVEN(nvmlDeviceGetJpgUtilization, "jpeg")
+LOAD_IF_GIVEN(nvmlDeviceGetOfaUtilization, "optical_flow")
+int nvmlDeviceGetEncoderStats(device d, u64 *sessions, u64 *frames_per_s, u64 *latency_us) {
+    FAIL(*d);
+    *sessions = value(*d, "encoder_sessions", 0);
+    *frames_per_s = *latency_us = 0;
+    return SUCCESS;
+}
 int nvmlDeviceGetFanSpeed_v2(device d, u32 fan, u32 *percent) { (void)fan; FAIL(*d); *percent = (u32)value(*d, "fan", 55); return SUCCESS; }
 int nvmlDeviceGetEccMode(device d, u32 *current, u32 *pending) {
     FAIL(*d);
@@ -393,3 +453,7 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device d, device *parent) {
     *parent = handle_of((*d - MAX_CARDS) / MAX_INSTANCES);
     return SUCCESS;
 }
+
+#ifndef OLD_DRIVER
+#include "gpm.h"
+#endif

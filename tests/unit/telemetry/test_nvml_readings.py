@@ -33,6 +33,15 @@ def test_importing_telemetry_does_not_import_pynvml() -> None:
     assert result.stdout.split() == ["False", "False", "False"]
 
 
+# Values of a card that has every part, in the fake driver's units (GPM: hundredths of a percent).
+EVERYTHING = (
+    "graphics_clock=1905,video_clock=1665,throttle_reasons=36,margin=22,field186.1=412500,jpeg=12,optical_flow=34,"
+    "encoder_sessions=2,field94=17,field3=5,field5=61,field6=1,field142=3,field143=2,field144=1,field145=0,"
+    "field29=4,field30=2,field91=4,link3=0,mps_pid=OWN_PID,gpm=1,gpm2=8810,gpm3=4275,gpm5=5150,gpm10=6333,"
+    "gpm11=25,gpm12=1950,gpm13=707"
+)
+
+
 class TestACardWithEverything:
     @pytest.fixture(scope="class")
     @classmethod
@@ -40,8 +49,18 @@ class TestACardWithEverything:
         busy = "ecc=3,compute_pid=OWN_PID,compute_memory=536870912,graphics_pid=OWN_PID,graphics_memory=1048576"
         return play(
             [
-                {"t_s": 10.0, "do": ALL, "values": f"{busy},energy=5000000,field197=4294967000,field74=0"},
-                {"t_s": 10.2, "do": ALL, "values": f"{busy},energy=5030000,field197=1704,field74=50000000"},
+                {
+                    "t_s": 10.0,
+                    "do": ALL,
+                    "values": f"{busy},{EVERYTHING},energy=5000000,field197=4294967000,field74=0,field76=0,"
+                    "field77=1,field78=2,field79=3,field138.all=1000,field139.all=5000",
+                },
+                {
+                    "t_s": 10.2,
+                    "do": ALL,
+                    "values": f"{busy},{EVERYTHING},energy=5030000,field197=1704,field74=50000000,field76=20000000,"
+                    "field77=40000001,field78=60000002,field79=3,field138.all=3000,field139.all=5100",
+                },
             ]
         )
 
@@ -60,7 +79,19 @@ class TestACardWithEverything:
         assert (card["driver_version"], card["cuda_driver_version"]) == ("570.86.10", "12.8")
         assert card["energy_source"] == "counter"
         assert card["simulated"] is False
-        assert card["reasons"] == {}
+
+    def test_settings_and_limits(self, played: dict[str, Any]) -> None:
+        card = only(played, 0, "open")
+        assert (card["power_min_w"], card["power_default_w"]) == (100.0, 170.0)
+        assert (card["temperature_operating_max_c"], card["temperature_memory_max_c"]) == (93.0, None)
+        assert (card["sm_clock_max_mhz"], card["memory_clock_max_mhz"]) == (2145.0, 7501.0)
+        assert (card["memory_bus_bits"], card["bar1_total_bytes"]) == (192, 256 * MIB)
+        assert (card["pcie_generation_max"], card["pcie_width_max"]) == (4, 16)
+        assert (card["compute_mode"], card["persistence_mode"], card["display_active"]) == ("default", "on", "off")
+        absent = ("temperature_memory_max_c", "ecc_mode", "mig_mode", "driver_model", "numa_node")
+        assert [card[name] for name in absent] == [None] * len(absent)
+        assert [card["reasons"].pop(name) for name in absent] == ["not_supported"] * len(absent)
+        assert card["reasons"].keys() <= {"xid_events"}
 
     def test_fast_fields(self, played: dict[str, Any]) -> None:
         fast = only(played, 1, "fast")
@@ -98,7 +129,51 @@ class TestACardWithEverything:
             "pcie_width": [16.0, None],
             "bar1_used_bytes": [5 * MIB, None],
             "temperature_memory_c": [78.0, None],
+            "sm_activity_percent": [pytest.approx(88.1), None],
+            "sm_occupancy_percent": [pytest.approx(42.75), None],
+            "tensor_activity_percent": [pytest.approx(51.5), None],
+            "dram_activity_percent": [pytest.approx(63.33), None],
+            "fp16_activity_percent": [pytest.approx(7.07), None],
+            "fp32_activity_percent": [pytest.approx(19.5), None],
+            "fp64_activity_percent": [pytest.approx(0.25), None],
+            "graphics_clock_mhz": [1905.0, None],
+            "video_clock_mhz": [1665.0, None],
+            "throttle_sync_boost_percent": [pytest.approx(10.0), None],  # 20, 40 and 60 ms of 200 ms
+            "throttle_board_limit_percent": [pytest.approx(20.0), None],
+            "throttle_low_utilization_percent": [pytest.approx(30.0), None],
+            "throttle_reliability_percent": [0.0, None],
+            "throttle_reasons": [36.0, None],
+            "temperature_margin_c": [22.0, None],
+            "power_module_w": [412.5, None],
+            "jpeg_percent": [12.0, None],
+            "optical_flow_percent": [34.0, None],
+            "encoder_sessions": [2.0, None],
+            "pcie_replays": [17.0, None],
+            "nvlink_rx_bytes_per_s": [pytest.approx(100 * 1024 / 0.2), None],
+            "nvlink_tx_bytes_per_s": [pytest.approx(2000 * 1024 / 0.2), None],
+            "nvlinks_active": [3.0, None],  # one of four is down
+            "ecc_corrected": [5.0, None],
+            "ecc_corrected_total": [61.0, None],
+            "ecc_uncorrected_total": [1.0, None],
+            "remapped_rows_corrected": [3.0, None],
+            "remapped_rows_uncorrected": [2.0, None],
+            "remapping_pending": [1.0, None],
+            "remapping_failed": [0.0, None],
+            "retired_pages": [6.0, None],  # of both kinds of errors
+            "mps_clients": [1.0, None],  # the entry with pid 0 is none
         }
+
+    def test_what_needs_two_readings_says_so(self, played: dict[str, Any]) -> None:
+        slow = only(played, 0, "slow")
+        rates = [name for name, pair in slow.items() if pair == [None, "not_read_yet"]]
+        assert sorted(rates) == sorted(
+            [
+                *(name for name in DETAIL_FIELDS if "activity" in name or "occupancy" in name),
+                *(name for name in DETAIL_FIELDS if name.startswith("throttle") and name.endswith("percent")),
+                "nvlink_rx_bytes_per_s",
+                "nvlink_tx_bytes_per_s",
+            ]
+        )
 
     def test_processes_are_merged_and_the_own_one_is_marked(self, played: dict[str, Any]) -> None:
         (process,) = only(played, 0, "processes")  # the entry with pid 0 is no process
@@ -342,6 +417,8 @@ class TestModesThatHideValues:
         card = only(played, 0, "open")
         # 61 °C now, 32 degrees of margin, limits at -2 and -8
         assert (card["temperature_slowdown_c"], card["temperature_shutdown_c"]) == (95.0, 101.0)
+        assert card["temperature_operating_max_c"] == 93.0
+        assert card["reasons"]["temperature_memory_max_c"] == "not_supported"  # its margin is not the memory's
 
 
 class TestNoDriver:
