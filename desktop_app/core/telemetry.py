@@ -109,6 +109,19 @@ DETAIL_FIELDS: Final = (
     "mps_clients",  # processes of the multi-process service
 )
 ALL_GPU_FIELDS: Final = GPU_FIELDS + DETAIL_FIELDS
+# What a MIG instance is asked for with the slow fields; loads are those of the whole card's fields of these names.
+INSTANCE_FIELDS: Final = (
+    "memory_used_bytes",
+    "utilization_percent",
+    "memory_utilization_percent",
+    "sm_activity_percent",
+    "sm_occupancy_percent",
+    "tensor_activity_percent",
+    "dram_activity_percent",
+    "fp16_activity_percent",
+    "fp32_activity_percent",
+    "fp64_activity_percent",
+)
 HOST_FIELDS: Final = (
     "cpu_percent",  # of all cores, 0 to 100
     "memory_used_bytes",
@@ -232,7 +245,8 @@ class ProcessSample:
 
 @dataclass(frozen=True, slots=True)
 class InstanceSample:
-    """What one MIG instance reports at one slow tick: ``memory_used_bytes``, with GPM the activities."""
+    """``INSTANCE_FIELDS`` of one MIG instance at one slow tick. The activities are those of its GPU instance, which
+    several compute instances may share."""
 
     uuid: str
     readings: Mapping[str, Reading]

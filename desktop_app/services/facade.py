@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from desktop_app.core.forecasts import Alert, Estimate, Forecast
     from desktop_app.core.steps import MemoryStats, RunStatus
     from desktop_app.core.store import Cell, Store
-    from desktop_app.core.telemetry import Card, ProcessSample, Reading, Reason, SelfCost
+    from desktop_app.core.telemetry import Card, InstanceSample, ProcessSample, Reading, Reason, SelfCost
     from desktop_app.training.config import RunConfig
 
 
@@ -133,6 +133,10 @@ class Workspace(Protocol):
 
     @property
     def processes(self) -> Cell[Mapping[str, tuple[ProcessSample, ...]]]: ...
+
+    @property
+    def instances(self) -> Cell[Mapping[str, tuple[InstanceSample, ...]]]:
+        """Uuid of a card in MIG mode -> what each of its instances reports; ``Card.instances`` has their facts."""
 
     @property
     def telemetry(self) -> Cell[TelemetryStatus]: ...
