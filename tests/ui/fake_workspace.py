@@ -12,7 +12,7 @@ from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.forecasts import Alert, Forecast
 from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats, RunState, RunStatus
 from desktop_app.core.store import Cell, Store
-from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, Card, ProcessSample, Reading, SelfCost
+from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, Card, InstanceSample, ProcessSample, Reading, SelfCost
 from desktop_app.core.units import MIB
 from desktop_app.services.facade import (
     EndOutcome,
@@ -57,6 +57,7 @@ class FakeWorkspace:
         self.card_uuid: Cell[str | None] = Cell(card_list[0].uuid if card_list else None)
         self.readings: Cell[Mapping[str, Mapping[str, Reading]]] = Cell({})
         self.processes: Cell[Mapping[str, tuple[ProcessSample, ...]]] = Cell(fake_data.processes(self.state, card_list))
+        self.instances: Cell[Mapping[str, tuple[InstanceSample, ...]]] = Cell({})
         self.telemetry: Cell[TelemetryStatus] = Cell(fake_data.telemetry(self.state, card_list))
         self.run: Cell[RunStatus] = Cell(RunStatus(state=RunState.IDLE))
         self.run_config: Cell[RunConfig] = Cell(self.config)
