@@ -7,14 +7,21 @@ import os
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from desktop_app.core.telemetry import INSTANCE_FIELDS
+
 HERE = Path(__file__).parent
 PLAYER = HERE.parents[1] / "fake_nvml" / "play_scenarios.py"
-SCENARIOS: list[dict[str, Any]] = tomllib.loads((HERE / "fault_scenarios.toml").read_text(encoding="utf-8"))["scenario"]
+SCENARIOS: list[dict[str, Any]] = [
+    scenario
+    for name in ("fault_scenarios.toml", "detail_scenarios.toml")
+    for scenario in tomllib.loads((HERE / name).read_text(encoding="utf-8"))["scenario"]
+]
 NAMES = [scenario["name"] for scenario in SCENARIOS]
 FOR_PLAYER = frozenset(
     {"name", "script", "seconds", "hz", "environment", "patience_s", "pace_ms", "watch", "container", "holds"}
@@ -62,6 +69,17 @@ def test_scenario(scenario: dict[str, Any], played: dict[str, Any]) -> None:
     for number, readings in scenario.get("readings", {}).items():
         mine = seen["readings"][by_card[number]["uuid"]]
         assert {name: told(*mine[name]) for name in readings} == approximately(readings)
+    for number, settings in scenario.get("settings", {}).items():
+        assert {name: by_card[number][name] for name in settings} == settings
+    for number, slices in scenario.get("slices", {}).items():
+        found = by_card[number]["instances"]
+        assert len(found) == len(slices)
+        assert [{name: f[name] for name in s} for f, s in zip(found, slices, strict=True)] == slices
+    for number, readings in scenario.get("instances", {}).items():
+        card, instance = number.split(".")
+        mine = seen["instances"][uuid_of(card)][uuid_of(instance).replace("GPU", "MIG")]
+        assert set(mine) == set(INSTANCE_FIELDS)
+        assert {name: told(*mine[name]) for name in readings} == approximately(readings)
     for number, series in scenario.get("series", {}).items():
         for name, expected in series.items():
             assert [told(*pair[1:]) for pair in seen["series"][f"{uuid_of(number)} {name}"]] == approximately(expected)
@@ -72,6 +90,7 @@ def test_scenario(scenario: dict[str, Any], played: dict[str, Any]) -> None:
     errors = [[t_s, uuid_of(card), xid] for t_s, card, xid in scenario.get("errors", [])]
     assert [error[1:] for error in seen["errors"]] == [error[1:] for error in errors]
     assert [error[0] for error in seen["errors"]] == pytest.approx([error[0] for error in errors], abs=TIME_SLACK_S)
+    check_filled(seen["filled"], scenario.get("filled", {}))
     for number, count in scenario.get("samples", {}).items():
         assert seen["samples"][uuid_of(number)] == pytest.approx(count, abs=1)
     for name, expected in scenario.get("mean", {}).items():
@@ -115,6 +134,21 @@ def check_facts(card: dict[str, Any], facts: dict[str, Any]) -> None:
             assert (card.get(name), card["reasons"][name]) == (None, expected)
         else:
             assert card[name] == expected
+
+
+def check_filled(filled: dict[str, list[list[float]]], expected: dict[str, dict[str, Any]]) -> None:
+    """The driver's own record of a gap: [first, last, how many, values in order] of each field, by card."""
+    spans = {
+        name: [pairs[0][0], pairs[-1][0], len(pairs), sorted({value for _, value in pairs})]
+        for name, pairs in filled.items()
+    }
+    wanted = {f"{uuid_of(card)} {name}": span for card, fields in expected.items() for name, span in fields.items()}
+    assert spans.keys() == wanted.keys()
+    for name, (first_s, last_s, count, values) in wanted.items():
+        assert spans[name][:3] == [pytest.approx(first_s, abs=0.17), pytest.approx(last_s, abs=0.17), count], name
+        assert spans[name][3] == pytest.approx(values), name
+        times = [t_s for t_s, _ in filled[name]]
+        assert all(a < b for a, b in pairwise(times)), name
 
 
 def check_events(events: list[list[Any]], expected: list[list[Any]], *, any_order: bool) -> None:
