@@ -1,4 +1,4 @@
-"""The middle of the window: the curves, or the memory of one step, which is made when it is first looked at."""
+"""The middle of the window: the curves, the memory of one step, or the cards. Pages are made when first looked at."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from desktop_app.services.facade import Workspace
 from desktop_app.ui.chart_slot import ChartSlot
-from desktop_app.ui.parts import Part
+from desktop_app.ui.parts import GpuPart, Part
 from desktop_app.ui.theme import Theme
 
 if TYPE_CHECKING:
+    from desktop_app.ui.gpu.gpu_page import GpuPage
     from desktop_app.ui.memory.memory_page import MemoryPage
 
 
 class Centre(QStackedWidget):
-    """``turned`` follows a change of the page; it carries whether the memory page is on show."""
+    """``turned`` follows a change of the page; it carries the page's command. ``card_chosen``: a UUID."""
 
-    turned = Signal(bool)
+    turned = Signal(str)
+    card_chosen = Signal(str)
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -28,6 +30,7 @@ class Centre(QStackedWidget):
         self._theme = theme
         self._compact = False
         self._memory: MemoryPage | None = None
+        self._gpu: GpuPage | None = None
         self.charts = ChartSlot(workspace, theme)
         self.addWidget(self.charts)
 
@@ -42,7 +45,7 @@ class Centre(QStackedWidget):
 
     def show_curves(self) -> None:
         self.setCurrentWidget(self.charts)
-        self.turned.emit(False)
+        self.turned.emit("view.curves")
 
     def show_memory(self, part: Part | None = None) -> None:
         """Open the memory page, at ``part`` where one is named."""
@@ -51,7 +54,23 @@ class Centre(QStackedWidget):
         page.refresh()
         if part is not None:
             page.open_part(part)
-        self.turned.emit(True)
+        self.turned.emit("view.memory")
+
+    @property
+    def gpu(self) -> GpuPage | None:
+        """``None`` until it has been opened once."""
+        return self._gpu
+
+    @property
+    def shows_gpu(self) -> bool:
+        return self._gpu is not None and self.currentWidget() is self._gpu
+
+    def show_gpu(self, part: GpuPart = GpuPart.FIELDS) -> None:
+        """Open the GPU page at ``part``."""
+        page = self._gpu or self._make_gpu()
+        self.setCurrentWidget(page)
+        page.open_part(part)
+        self.turned.emit("view.gpu_page")
 
     def record_step(self) -> None:
         """Show the next step of the run on the memory page."""
@@ -75,31 +94,49 @@ class Centre(QStackedWidget):
         self.addWidget(page)
         return page
 
+    def _make_gpu(self) -> GpuPage:
+        from desktop_app.ui.gpu.gpu_page import GpuPage
+
+        page = GpuPage(self._workspace, self._theme)
+        page.left.connect(self.show_curves)
+        page.card_chosen.connect(self.card_chosen)
+        page.set_compact(compact=self._compact)
+        self._gpu = page
+        self.addWidget(page)
+        return page
+
     # -- what the window calls ------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """One frame of the curves, if they are on show."""
+        """One frame of the curves that are on show."""
         self.charts.refresh()
+        if self._gpu is not None and self.shows_gpu:
+            self._gpu.refresh()
 
     def refresh_texts(self) -> None:
         self.charts.refresh_texts()
         if self._memory is not None and self.shows_memory:
             self._memory.refresh()
+        if self._gpu is not None and self.shows_gpu:
+            self._gpu.refresh_texts()
 
     def set_compact(self, *, compact: bool) -> None:
         self.charts.set_compact(compact=compact)
         if compact != self._compact:
             self._compact = compact
-            if self._memory is not None:
-                self._memory.set_compact(compact=compact)
+            for page in (self._memory, self._gpu):
+                if page is not None:
+                    page.set_compact(compact=compact)
 
     def retranslate(self) -> None:
         self.charts.retranslate()
-        if self._memory is not None:
-            self._memory.retranslate()
+        for page in (self._memory, self._gpu):
+            if page is not None:
+                page.retranslate()
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         self.charts.set_theme(theme)
-        if self._memory is not None:
-            self._memory.set_theme(theme)
+        for page in (self._memory, self._gpu):
+            if page is not None:
+                page.set_theme(theme)

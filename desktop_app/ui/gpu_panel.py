@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QButtonGroup, QFrame, QPushButton, QScrollArea, QS
 
 from desktop_app.core.telemetry import GPU_FIELDS, Card
 from desktop_app.services.facade import Workspace
+from desktop_app.ui.actions import tooltip
 from desktop_app.ui.facts import FactList
 from desktop_app.ui.labels import Divider, ElidedLabel, Label, clear_layout
 from desktop_app.ui.tank_reader import selected_card
@@ -36,9 +37,10 @@ class CardRow(QPushButton):
 
 
 class GpuPanel(QScrollArea):
-    """``card_chosen`` carries the UUID of the card that the user wants to see."""
+    """``card_chosen`` carries the UUID of the card that the user wants to see, ``command_chosen`` a command."""
 
     card_chosen = Signal(str)
+    command_chosen = Signal(str)
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,6 +56,8 @@ class GpuPanel(QScrollArea):
         self._readings = FactList(GPU_FIELDS)
         self._facts = FactList(cards.SHORT_FACTS)
         self._lines = (Divider(), Divider())
+        self.more = QPushButton()
+        self.more.clicked.connect(lambda: self.command_chosen.emit("view.gpu_page"))
         self._build()
         self.retranslate()
 
@@ -72,6 +76,8 @@ class GpuPanel(QScrollArea):
         for line, facts in zip(self._lines, (self._readings, self._facts), strict=True):
             layout.addWidget(line)
             layout.addWidget(facts)
+            if facts is self._readings:
+                layout.addWidget(self.more)
         layout.addStretch()
         self.setWidget(content)
 
@@ -81,7 +87,7 @@ class GpuPanel(QScrollArea):
         if known != self._shown_cards:
             self._rebuild(known)
         self._show_selected(card)
-        for widget in (self._heading, self._readings, self._facts, *self._lines):
+        for widget in (self._heading, self._readings, self._facts, self.more, *self._lines):
             widget.setVisible(card is not None)
         self._empty.setVisible(card is None)
         if card is None:
@@ -148,6 +154,8 @@ class GpuPanel(QScrollArea):
         self._heading.setText(self.tr("Cards"))
         self._readings.set_heading(self.tr("Now"))
         self._facts.set_heading(self.tr("The card"))
+        self.more.setText(self.tr("All fields and their history"))
+        self.more.setToolTip(tooltip("view.gpu_page"))
         for field in self._readings.keys:
             self._readings.set_name(field, cards.reading_name(field))
         for field in self._facts.keys:

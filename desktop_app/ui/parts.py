@@ -1,4 +1,4 @@
-"""The parts of the memory page, for those who send somebody there."""
+"""The parts of the pages of the middle, for those who send somebody there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from enum import IntEnum
 
 
 class Part(IntEnum):
-    """What one can go to, in the order of the small window's tabs."""
+    """Of the memory page, in the order of the small window's tabs."""
 
     STEP = 0
     MODULES = 1
     BLOCKS = 2
     PEAK = 3
+
+
+class GpuPart(IntEnum):
+    """Of the GPU page, in the order of its tabs."""
+
+    FIELDS = 0
+    CARDS = 1
+    COMPARE = 2

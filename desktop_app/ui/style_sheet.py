@@ -106,6 +106,7 @@ QTableView, QTreeView, QListView {
 QTableView:focus, QTreeView:focus, QListView:focus, QScrollArea:focus { border: 1px solid $accent; border-radius: 4px; }
 QTableView::item:selected:active, QTreeView::item:selected:active, QListView::item:selected:active {
   background: $hover; color: $text; }
+QTableView#compareTable::item { padding: 0 5px; }
 QTableCornerButton::section { background: $surface; border: 0; border-bottom: 1px solid $line; }
 QHeaderView { background: transparent; }
 QHeaderView::section {

@@ -98,6 +98,7 @@ _FACTS: Final = {
     "vbios_version": QT_TRANSLATE_NOOP("Cards", "VBIOS"),
     "uuid": QT_TRANSLATE_NOOP("Cards", "UUID"),
     "name": QT_TRANSLATE_NOOP("Cards", "Name"),
+    "vendor": QT_TRANSLATE_NOOP("Cards", "Maker"),
     "nvml_index": QT_TRANSLATE_NOOP("Cards", "Index in NVML"),
     "torch_index": QT_TRANSLATE_NOOP("Cards", "Index in torch"),
     "bus_id": QT_TRANSLATE_NOOP("Cards", "Bus"),
@@ -152,8 +153,8 @@ THROTTLE_BITS: Final = {
     0x100: QT_TRANSLATE_NOOP("Cards", "clock of the screen"),
     0x01: QT_TRANSLATE_NOOP("Cards", "nothing to do"),
 }
-# Those that make a card that has work slower than it could be.
-HELD_BACK_BITS: Final = 0x40 | 0x20 | 0x80 | 0x08 | 0x04 | 0x10 | 0x02
+# Those that something should be done about; a power limit alone is how most cards are meant to run.
+SLOWDOWN_BITS: Final = 0x40 | 0x20 | 0x80 | 0x08
 
 
 def none() -> str:
@@ -198,10 +199,11 @@ def reading_value(field: str, reading: Reading | None) -> str:
     """The value with its unit, or ``n/a`` with the reason."""
     if reading is None or reading.value is None:
         return reasons.missing(None if reading is None else reading.reason)
-    return _with_unit(field, reading.value)
+    return with_unit(field, reading.value)
 
 
-def _with_unit(field: str, value: float) -> str:
+def with_unit(field: str, value: float) -> str:
+    """A value of a field as the window writes it."""
     if field == "energy_j":
         return numbers.with_unit(value / _JOULES_PER_KWH, "kWh", 3)
     if field == "performance_state":
@@ -242,7 +244,7 @@ def fact_value(card: Card, field: str) -> str:
         return yes_no(value=value)
     if isinstance(value, str):
         return QCoreApplication.translate("Cards", _WORDS[value]) if value in _WORDS else str(value)
-    return _with_unit(field, float(value))
+    return with_unit(field, float(value))
 
 
 def known_field(field: str) -> bool:

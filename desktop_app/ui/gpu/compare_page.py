@@ -1,0 +1,139 @@
+"""Which of several cards with one job lags: a sentence, and the cards in a table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView, QVBoxLayout, QWidget
+
+from desktop_app.services.card_minutes import card_minutes
+from desktop_app.services.facade import Workspace
+from desktop_app.services.stragglers import Group, Pace, compare
+from desktop_app.ui.gpu.compare_model import FIELDS, Column, CompareModel, Line
+from desktop_app.ui.labels import Label
+from desktop_app.ui.texts import gpu, numbers
+from desktop_app.ui.texts import stragglers as texts
+from desktop_app.ui.theme import FontRole, Theme
+
+_EVERY_S: Final = 1.0  # a minute does not change quicker
+_WIDEST: Final = {
+    Column.LOAD: "100 %  −100",
+    Column.POWER: "1,000 W  −100",
+    Column.CLOCK: "2,000 MHz  −1,000",
+    Column.TEMPERATURE: "100 °C  −10",
+}
+_AIR: Final = 22
+_NARROW: Final = 640  # pixels; below, power and temperature are left to the other parts
+
+
+class ComparePage(QFrame):
+    """The page calls ``refresh``; it works once a second at most. Runs in: GUI thread."""
+
+    def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("panel", True)
+        self._workspace = workspace
+        self._judged_at_s = -_EVERY_S
+        self.groups: tuple[Group, ...] = ()
+        self.model = CompareModel(theme, self)
+        self.verdict = Label(font=FontRole.TITLE, wrap=True)
+        self._explanation = Label(font=FontRole.LABEL, role="muted", wrap=True)
+        self.table = QTableView()
+        self._build()
+        self.retranslate()
+
+    def _build(self) -> None:
+        table = self.table
+        table.setObjectName("compareTable")
+        table.setModel(self.model)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        table.setShowGrid(False)
+        table.setWordWrap(False)
+        table.setTabKeyNavigation(False)
+        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        table.verticalHeader().hide()
+        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header = table.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header.setSectionResizeMode(Column.PACE, QHeaderView.ResizeMode.Stretch)
+        table.installEventFilter(self)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(14, 12, 14, 12)
+        layout.setSpacing(8)
+        layout.addWidget(self.verdict)
+        layout.addWidget(self._explanation)
+        layout.addWidget(table, stretch=1)
+        layout.addStretch(0)
+
+    # -- what the page calls --------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Judge the last minute anew, once a second."""
+        now_s = self._workspace.clock.now_s()
+        if now_s - self._judged_at_s < _EVERY_S:
+            return
+        self._judged_at_s = now_s
+        workspace = self._workspace
+        works = card_minutes(workspace.store, workspace.cards.get(), workspace.processes.get(), now_s=now_s)
+        self.groups = compare(works)
+        self._show()
+
+    def _show(self) -> None:
+        names = {card.uuid: gpu.index(card) for card in self._workspace.cards.get()}
+        worst = sorted(self.groups, key=lambda group: group.pace is not Pace.LAGGING)
+        lines = [Line(names.get(each.work.uuid, ""), each) for group in worst for each in group.standings]
+        self.model.set_lines(lines)
+        self.table.setVisible(bool(lines))
+        self._explanation.setVisible(bool(lines))
+        self.verdict.setText(self._verdict(worst, names))
+        self.verdict.set_role("warn" if worst and worst[0].pace is Pace.LAGGING else "" if worst else "muted")
+
+    def _verdict(self, groups: list[Group], names: dict[str, str]) -> str:
+        if not groups:
+            return texts.one_card() if len(names) < 2 else texts.nothing_to_compare()
+        said = [texts.sentence(group, lambda uuid: names.get(uuid, uuid)) for group in groups]
+        return numbers.sentences(*said)
+
+    def retranslate(self) -> None:
+        self._explanation.setText(texts.explanation())
+        self.table.setAccessibleName(texts.table_name())
+        self.model.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(Column) - 1)
+        self._judged_at_s = -_EVERY_S
+        self._show()
+        self._fit()
+
+    def set_theme(self, theme: Theme) -> None:
+        self.model.set_theme(theme)
+        self._fit()
+        self.table.viewport().update()
+
+    # -- events ---------------------------------------------------------------------------------------------------
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Copy takes the whole table."""
+        pressed = isinstance(event, QKeyEvent) and event.type() is QEvent.Type.KeyPress and watched is self.table
+        if pressed and isinstance(event, QKeyEvent) and event.matches(QKeySequence.StandardKey.Copy):
+            QGuiApplication.clipboard().setText(self.model.as_text())
+            return True
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        metrics = self.table.fontMetrics()
+        self.table.verticalHeader().setDefaultSectionSize(metrics.height() + 10)
+        narrow = self.width() < _NARROW * metrics.height() / 16
+        for column in (Column.POWER, Column.TEMPERATURE):
+            self.table.setColumnHidden(column, narrow)
+        titles = texts.columns()
+        for column in FIELDS:
+            widest = max(metrics.horizontalAdvance(text) for text in (_WIDEST[column], titles[column]))
+            self.table.setColumnWidth(column, widest + _AIR)
+        names = max(metrics.horizontalAdvance(text) for text in (titles[Column.CARD], "GPU 00", "显卡 00"))
+        self.table.setColumnWidth(Column.CARD, names + _AIR)
