@@ -268,6 +268,17 @@ COMMANDS: Final = (
         group="centre",
         checkable=True,
     ),
+    Command(
+        "view.gpu_page",
+        QT_TRANSLATE_NOOP("Commands", "All fields of the card"),
+        Menu.VIEW,
+        "Ctrl+Shift+G",
+        section=2,
+        group="centre",
+        checkable=True,
+    ),
+    Command("view.gpu_cards", QT_TRANSLATE_NOOP("Commands", "All cards side by side"), Menu.VIEW, section=2),
+    Command("view.gpu_compare", QT_TRANSLATE_NOOP("Commands", "Which card lags"), Menu.VIEW, section=2),
     Command("view.modules", QT_TRANSLATE_NOOP("Commands", "Search modules"), Menu.VIEW, "Ctrl+F", section=2),
     Command("view.blocks", QT_TRANSLATE_NOOP("Commands", "Largest blocks"), Menu.VIEW, section=2),
     Command(

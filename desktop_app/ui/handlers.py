@@ -12,7 +12,7 @@ from desktop_app.ui import i18n
 from desktop_app.ui.actions import Handlers
 from desktop_app.ui.charts.time_axis import ALL
 from desktop_app.ui.headline import open_alert
-from desktop_app.ui.parts import Part
+from desktop_app.ui.parts import GpuPart, Part
 from desktop_app.ui.side_panel import Tab
 from desktop_app.ui.texts.advice import ALLOCATOR_SETTING
 from desktop_app.ui.theme import ThemeMode
@@ -119,6 +119,9 @@ def window_handlers(window: MainWindow, workspace: Workspace) -> Handlers:
         "view.memory": lambda: window.centre.show_memory(Part.STEP),
         "view.modules": lambda: window.centre.show_memory(Part.MODULES),
         "view.blocks": lambda: window.centre.show_memory(Part.BLOCKS),
+        "view.gpu_page": lambda: window.centre.show_gpu(GpuPart.FIELDS),
+        "view.gpu_cards": lambda: window.centre.show_gpu(GpuPart.CARDS),
+        "view.gpu_compare": lambda: window.centre.show_gpu(GpuPart.COMPARE),
         "view.next_card": window.next_card,
         "view.live": lambda: window.charts.go_live(),
         "view.presentation": window.toggle_presentation,

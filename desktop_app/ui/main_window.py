@@ -149,7 +149,7 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         panel = self.side_panel
-        for source in (self.banner, self.notices, self.status, panel.alerts, panel.post_mortem):
+        for source in (self.banner, self.notices, self.status, panel.gpu, panel.alerts, panel.post_mortem):
             source.command_chosen.connect(self.actions_.trigger)
         self.header.card_chosen.connect(self._choose_card)
         self.side_panel.gpu.card_chosen.connect(self._choose_card)
@@ -159,6 +159,7 @@ class MainWindow(QMainWindow):
         self.appearance.changed.connect(self._show_appearance)
         self.tank.clicked.connect(self.centre.show_memory)
         self.centre.turned.connect(self._on_turned)
+        self.centre.card_chosen.connect(self._choose_card)
 
     def _restore(self) -> None:
         self.resize(_FIRST_SIZE)
@@ -207,9 +208,9 @@ class MainWindow(QMainWindow):
         if process is not None:
             self.side_panel.processes.choose(process.pid)
 
-    def _on_turned(self, memory: bool) -> None:  # noqa: FBT001 - a slot
-        self.actions_.check("view.memory" if memory else "view.curves", True)
-        if memory and self._workspace.estimate.get().state is EstimateState.NONE:
+    def _on_turned(self, command_id: str) -> None:
+        self.actions_.check(command_id, True)
+        if command_id == "view.memory" and self._workspace.estimate.get().state is EstimateState.NONE:
             self.side_panel.run.request_estimate()
 
     def toggle_side_panel(self) -> None:
