@@ -46,6 +46,13 @@ def check_trainable(card: Card | None, *, torch_build: Callable[[], TorchBuild |
     """``NoSuchDeviceError`` in one line when torch cannot train on ``card``, as far as it is known without torch."""
     if card is None or card.simulated:
         return
+    if card.vendor != "NVIDIA":
+        raise NoSuchDeviceError(
+            "device.other_maker",
+            f"{card.name} is read, but runs need an NVIDIA card or a simulated one: name one with --card NAME, or run "
+            'on the CPU with device = "cpu".',
+            params={"card": card.name, "vendor": card.vendor},
+        )
     build = torch_build()
     if build is not None and build.cuda is None:
         raise NoSuchDeviceError(

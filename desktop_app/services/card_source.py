@@ -33,12 +33,18 @@ def machine_cards(
             clock=clock,
             on_simulated=lambda error: on_simulated(_stands_in(f"No NVIDIA card can be read: {error.detail}")),
         )
-        build = torch_build() if must_train and own.name != "simulated" else None
-        if build is None or build.cuda is not None:
+        if not must_train or own.name == "simulated":
             return own
-        names = ", ".join(card.name for card in own.open())
+        cards, build = own.open(), torch_build()
+        names = ", ".join(card.name for card in cards)
+        if all(card.vendor != "NVIDIA" for card in cards):
+            reason = f"Runs need an NVIDIA card, and here is {names}"
+        elif build is not None and build.cuda is None:
+            reason = f"torch {build.version} is built without CUDA and cannot train on {names}"
+        else:
+            return own
         own.close()
-        on_simulated(_stands_in(f"torch {build.version} is built without CUDA and cannot train on {names}"))
+        on_simulated(_stands_in(reason))
         return open_backend(DEFAULT_CARD, load=load, clock=clock)
 
     return DeferredBackend(choose)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from collections.abc import Callable
 from typing import Final
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
+from desktop_app.telemetry.amdsmi import PACKAGE
+from desktop_app.telemetry.amdsmi_backend import AmdSmiBackend
 from desktop_app.telemetry.backend import Backend, BackendUnavailable
 from desktop_app.telemetry.catalogue import find_simulable_card
+from desktop_app.telemetry.combined import CombinedBackend
 from desktop_app.telemetry.nvml_backend import NvmlBackend, NvmlProbe
 from desktop_app.telemetry.simulated import SimulatedBackend
 
@@ -35,7 +39,7 @@ def open_backend(
     """
     if card_name is not None:
         return _simulated(card_name, load=load, clock=clock, seed=seed)
-    real = NvmlBackend(clock)
+    real = _own_cards(clock)
     try:
         cards = real.open()
     except BackendUnavailable as error:
@@ -45,6 +49,17 @@ def open_backend(
         return _simulated(DEFAULT_CARD, load=load, clock=clock, seed=seed)
     _log.info("watching %s", ", ".join(card.name for card in cards))
     return real
+
+
+def has_amdsmi() -> bool:
+    """Whether the Python package for AMD's driver is installed. Imports nothing."""
+    return importlib.util.find_spec(PACKAGE) is not None
+
+
+def _own_cards(clock: SessionClock) -> Backend:
+    """NVIDIA's cards, and AMD's behind them where their package is installed."""
+    nvidia = NvmlBackend(clock)
+    return CombinedBackend((nvidia, AmdSmiBackend(clock))) if has_amdsmi() else nvidia
 
 
 def probe_nvml(clock: SessionClock | None = None) -> NvmlProbe:

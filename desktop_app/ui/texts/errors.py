@@ -52,6 +52,7 @@ _KINDS: Final = {
     "device.no_answer": QT_TRANSLATE_NOOP("Errors", "The GPU driver does not answer."),
     "device.no_cuda": QT_TRANSLATE_NOOP("Errors", "The installed torch cannot use the card."),
     "device.no_such_index": QT_TRANSLATE_NOOP("Errors", "There is no card with this number."),
+    "device.other_maker": QT_TRANSLATE_NOOP("Errors", "Runs need an NVIDIA card or a simulated one."),
     "device.not_known_yet": QT_TRANSLATE_NOOP("Errors", "The cards of this machine are not known yet."),
     "estimate.failed": QT_TRANSLATE_NOOP("Errors", "The model cannot be traced."),
     "metrics.exposed": QT_TRANSLATE_NOOP("Errors", "Metrics are served to whoever can reach this machine."),

@@ -109,3 +109,11 @@ def test_a_named_card_is_simulated_unless_the_device_says_otherwise(
     device: str, card: str | None, cards: tuple[Card, ...], wanted: str | None
 ) -> None:
     assert simulated_name(RunConfig(device=device, card=card), cards) == wanted
+
+
+def test_a_card_of_another_maker_is_read_and_not_trained_on() -> None:
+    radeon = make_card("AMD-a", simulated=False, name="Radeon RX 7900 XTX", vendor="AMD", torch_index=None)
+    with pytest.raises(NoSuchDeviceError) as caught:
+        check_trainable(radeon, torch_build=lambda: TorchBuild("2.9.0+rocm6.4", None))
+    assert caught.value.code == "device.other_maker"
+    assert str(caught.value).startswith("Radeon RX 7900 XTX is read, but runs need an NVIDIA card or a simulated one")

@@ -88,3 +88,15 @@ def test_without_driver_and_cuda_there_is_one_reason(monkeypatch: pytest.MonkeyP
     source(told, must_train=True, build=CPU_ONLY).open()
     assert len(told) == 1
     assert "driver" in told[0]
+
+
+def test_a_demonstration_passes_over_a_card_of_another_maker(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> None:
+    radeon = make_card("AMD-a", simulated=False, name="Radeon RX 7900 XTX", vendor="AMD")
+    use_driver(monkeypatch, radeon)
+    assert source(told).open() == (radeon,)
+    use_driver(monkeypatch, radeon, REAL)
+    assert source(told, must_train=True).open() == (radeon, REAL)
+    use_driver(monkeypatch, radeon)
+    (card,) = source(told, must_train=True).open()
+    assert card.simulated
+    assert told == ["Runs need an NVIDIA card, and here is Radeon RX 7900 XTX. A simulated GeForce GTX 1660 stands in."]
