@@ -1,0 +1,39 @@
+"""The words for pushed errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from desktop_app.core.events import Event, EventKind, Level
+from desktop_app.ui.charts import texts
+from desktop_app.ui.texts import xid
+
+# The numbers that a training meets, by NVIDIA's catalogue.
+WELL_KNOWN = (13, 31, 43, 45, 48, 61, 62, 63, 64, 74, 79, 94, 95, 119, 120)
+
+
+@pytest.mark.parametrize("number", WELL_KNOWN)
+def test_a_well_known_number_has_a_name_a_meaning_and_an_advice(number: int) -> None:
+    assert xid.short({"xid": number}).startswith(f"Xid {number}: ")
+    meaning, advice = xid.explained({"xid": number}).split("\n")
+    assert meaning.endswith(".")
+    assert advice.endswith(".")
+
+
+def test_every_name_has_a_meaning() -> None:
+    assert xid._MEANINGS.keys() == xid.KNOWN
+
+
+def test_an_unknown_number_is_said_as_it_is() -> None:
+    assert xid.short({"xid": 151}) == "Xid 151"
+    assert xid.short({}) == "Xid ?"
+    assert "catalogue" in xid.explained({"xid": 151})
+
+
+def test_the_lane_names_it_and_counts_it() -> None:
+    storm = Event(3.0, EventKind.XID, Level.ERROR, "telemetry.xid", {"uuid": "A", "xid": 79, "count": 4999})
+    assert texts.event(storm) == "Xid 79: the GPU has fallen off the bus (4,999 times)"
+    first, meaning, advice = texts.event_details(storm, "14:32:08").split("\n")
+    assert first == "14:32:08  Xid 79: the GPU has fallen off the bus (4,999 times)"
+    assert "reach the card" in meaning
+    assert "Restart" in advice
