@@ -29,7 +29,6 @@ sys.path.insert(0, str(ROOT))
 
 from desktop_app.core.clock import SessionClock  # noqa: E402
 from desktop_app.core.telemetry import (  # noqa: E402
-    DETAIL_FIELDS,
     FAST_FIELDS,
     Card,
     CardError,
@@ -68,6 +67,8 @@ class Quiet:
     def on_host(self, t_s: float, readings: Mapping[str, Reading]) -> None: ...
 
     def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None: ...
+
+    def on_filled(self, sample: GpuSample) -> None: ...
 
     def on_card_error(self, error: CardError) -> None: ...
 

@@ -81,6 +81,11 @@ class History:
         return self._rows.total
 
     @property
+    def ended_s(self) -> float:
+        """Time of the newest row; 0 before the first."""
+        return self._ended_s
+
+    @property
     def nbytes(self) -> int:
         """Memory taken now; it grows no more once the rings are full."""
         return self._rows.nbytes + self._pyramid.nbytes

@@ -15,11 +15,14 @@ from desktop_app.core.telemetry import (
     GPU_FIELDS,
     HOST_FIELDS,
     Card,
+    CardError,
     GpuSample,
+    InstanceSample,
     ProcessSample,
     Reading,
     Reason,
 )
+from desktop_app.services.card_errors import CardErrorDesk
 from desktop_app.services.facade import TelemetryStatus
 
 _log = logging.getLogger(__name__)
@@ -45,9 +48,11 @@ class TelemetryFeed:
         self.cards: Cell[tuple[Card, ...]] = Cell(())
         self.readings: Cell[Mapping[str, Mapping[str, Reading]]] = Cell({})
         self.processes: Cell[Mapping[str, tuple[ProcessSample, ...]]] = Cell({})
+        self.instances: Cell[Mapping[str, tuple[InstanceSample, ...]]] = Cell({})
         self.host: Cell[Mapping[str, Reading]] = Cell({})
         self.status: Cell[TelemetryStatus] = Cell(TelemetryStatus(reason=Reason.NOT_READ_YET))
         self._throttled_until_s: dict[str, float] = {}
+        self._errors = CardErrorDesk(events.post)
         store.declare("host", HOST_FIELDS)
 
     def on_cards(self, cards: tuple[Card, ...]) -> None:
@@ -71,25 +76,44 @@ class TelemetryFeed:
         self.readings.set({**readings, sample.uuid: {**readings.get(sample.uuid, {}), **sample.readings}})
         self._note_throttling(sample)
 
+    def on_filled(self, sample: GpuSample) -> None:
+        """From the driver's own record of a time in which it did not answer; what it has not is left out."""
+        history = self._store.history(history_name(sample.uuid))
+        if sample.t_s > history.ended_s:
+            history.append(sample.t_s, _row(sample.readings, GPU_FIELDS))
+
     def on_host(self, t_s: float, readings: Mapping[str, Reading]) -> None:
         self._store.history("host").append(t_s, _row(readings, HOST_FIELDS))
         self.host.set(readings)
+        self._errors.settle(t_s)
         self._on_second()
+
+    def on_card_error(self, error: CardError) -> None:
+        """The driver has pushed an error; the card may be lost with it, or go on."""
+        self._errors.take(error)
 
     def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None:
         del t_s
         self.processes.set({**self.processes.get(), uuid: processes})
+
+    def on_instances(self, t_s: float, uuid: str, instances: tuple[InstanceSample, ...]) -> None:
+        """Of a card in MIG mode."""
+        del t_s
+        self.instances.set({**self.instances.get(), uuid: instances})
 
     def on_outage(self, t_s: float, uuid: str | None, reason: Reason) -> None:
         """One card, or with ``uuid`` None all of them, can no longer be read."""
         known = [card.uuid for card in self.cards.get()]
         affected = known if uuid is None else [uuid]
         for name in affected:
-            self._store.history(history_name(name)).append_gap(t_s)
-            self._store.history(details_name(name)).append_gap(t_s)
+            for history in (self._store.history(history_name(name)), self._store.history(details_name(name))):
+                history.append_gap(max(t_s, history.ended_s))  # a tick begins before its values come
         lost = {**(self.status.get().lost or {}), **dict.fromkeys(affected, reason)}
         self.readings.set({**self.readings.get(), **{name: _all_missing(reason) for name in affected}})
         self.processes.set({**self.processes.get(), **dict.fromkeys(affected, ())})
+        split = {name: () for name in affected if name in self.instances.get()}
+        if split:
+            self.instances.set({**self.instances.get(), **split})
         self.status.set(TelemetryStatus(reason=reason if uuid is None else None, lost=lost))
         self._post(t_s, EventKind.OUTAGE, Level.WARNING, "telemetry.outage", uuid=uuid, reason=reason.value)
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from desktop_app.core.errors import ExitCode, FloodmarkError
-from desktop_app.core.telemetry import Card, CardError, InstanceSample, ProcessSample, Reading, Reason
+from desktop_app.core.telemetry import Card, CardError, GpuSample, InstanceSample, ProcessSample, Reading, Reason
 
 # Reasons that mean "this card cannot be read at all until it is opened again".
 # The worst first. A driver that answers "unknown error" to everything (containers whose devices were taken away) does
@@ -79,6 +79,15 @@ def instances(backend: Backend, card: Card) -> tuple[InstanceSample, ...]:
     """The card's MIG instances, of backends that know such (``instances``). May block as ``read_slow``."""
     ask = getattr(backend, "instances", None)
     return () if ask is None else tuple(ask(card))
+
+
+def back_fill(
+    backend: Backend, card: Card, *, since_s: float, readings: Mapping[str, Reading]
+) -> tuple[GpuSample, ...]:
+    """What the driver has recorded itself between ``since_s`` and now, of fields that have a value in ``readings``;
+    of backends that keep such (``back_fill``). May block as ``read_fast``."""
+    ask = getattr(backend, "back_fill", None)
+    return () if ask is None else tuple(ask(card, since_s=since_s, readings=readings))
 
 
 def missing(fields: Iterable[str], reason: Reason) -> dict[str, Reading]:

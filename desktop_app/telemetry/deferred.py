@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from desktop_app.core.telemetry import Card, CardError, InstanceSample, ProcessSample, Reading
-from desktop_app.telemetry.backend import Backend, card_errors, has_changed, instances
+from desktop_app.core.telemetry import Card, CardError, GpuSample, InstanceSample, ProcessSample, Reading
+from desktop_app.telemetry.backend import Backend, back_fill, card_errors, has_changed, instances
 
 
 class DeferredBackend:
@@ -43,6 +43,9 @@ class DeferredBackend:
 
     def read_slow(self, card: Card) -> Mapping[str, Reading]:
         return self._known().read_slow(card)
+
+    def back_fill(self, card: Card, *, since_s: float, readings: Mapping[str, Reading]) -> tuple[GpuSample, ...]:
+        return back_fill(self._known(), card, since_s=since_s, readings=readings)
 
     def processes(self, card: Card) -> tuple[ProcessSample, ...]:
         return self._known().processes(card)

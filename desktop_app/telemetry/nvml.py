@@ -212,9 +212,8 @@ class NvmlDoor:
         return answers
 
     def samples(self, handle: Any, kind: int, *, since_us: int, owner: str) -> Answer:
-        """(value type, samples after ``since_us``) of the driver's own buffer (``nvmlDeviceGetSamples``)."""
-        key = (owner, "nvmlDeviceGetSamples", kind)
-        return self._remembered(key) or self._ask("nvmlDeviceGetSamples", key, (handle, kind, since_us))
+        """(value type, samples after ``since_us``) of the driver's own buffer, or an empty list."""
+        return self.listed("nvmlDeviceGetSamples", handle, kind, since_us=since_us, owner=owner)
 
     def listed(self, call: str, handle: Any, *arguments: int, since_us: int, owner: str) -> Answer:
         """What the driver has kept since a time of its own clock; "not found" is that there is nothing."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ from desktop_app.core.telemetry import (
     SLOW_FIELDS,
     Card,
     CardError,
+    GpuSample,
     InstanceSample,
     ProcessSample,
     Reading,
@@ -24,6 +26,7 @@ from desktop_app.core.telemetry import (
 from desktop_app.telemetry.backend import Advice, BackendUnavailable, missing
 from desktop_app.telemetry.host import system_memory as read_system_memory
 from desktop_app.telemetry.nvml import NvmlDoor
+from desktop_app.telemetry.nvml_backfill import read_back
 from desktop_app.telemetry.nvml_card import NvmlCard
 from desktop_app.telemetry.nvml_events import XidWatch
 from desktop_app.telemetry.nvml_facts import (
@@ -66,9 +69,11 @@ class NvmlBackend:
         *,
         system_memory: SystemMemory = read_system_memory,
         gpus_folder: Path = _GPUS_FOLDER,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
         self._system_memory = system_memory
+        self._wall_clock = wall_clock
         self._door = NvmlDoor(monotonic=clock.now_s)
         self._cards: dict[str, NvmlCard] = {}
         self._handles: dict[str, Any] = {}
@@ -125,6 +130,15 @@ class NvmlBackend:
         """Processes on the card, this one marked as own."""
         reader = self._reader(card)
         return () if reader is None else reader.processes()
+
+    def back_fill(self, card: Card, *, since_s: float, readings: Mapping[str, Reading]) -> tuple[GpuSample, ...]:
+        """What the driver has recorded itself since then, of fields that have a value in ``readings``."""
+        handle = self._handles.get(card.uuid)
+        if handle is None or self._reader(card) is None:
+            return ()
+        fields = [field for field, reading in readings.items() if reading.value is not None]
+        now_s, wall_s = self._clock.now_s(), self._wall_clock()
+        return read_back(self._door, handle, card.uuid, since_s=since_s, now_s=now_s, wall_s=wall_s, fields=fields)
 
     def card_errors(self) -> tuple[CardError, ...]:
         """What the driver has pushed since the last time. No call into the driver."""

@@ -34,7 +34,7 @@ class SampledLoad:
         if now.value is None or before_s is None or t_s - before_s < _RARE_S:
             return now
         answer = door.samples(handle, self._kind, since_us=self._seen_us, owner=owner)
-        if answer.reason is not None or answer.value[0] != _UNSIGNED_INT:
+        if answer.reason is not None or not answer.value or answer.value[0] != _UNSIGNED_INT:
             return now
         found = [(int(sample.timeStamp), int(sample.sampleValue.uiVal)) for sample in answer.value[1]]
         loads = [load for time_us, load in found if time_us > self._seen_us and PERCENT.low <= load <= PERCENT.high]

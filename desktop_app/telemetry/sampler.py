@@ -9,12 +9,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.telemetry import (
     Card,
-    CardError,
     GpuSample,
     InstanceSample,
     ProcessSample,
@@ -25,6 +24,7 @@ from desktop_app.core.telemetry import (
 from desktop_app.telemetry.backend import (
     Backend,
     BackendUnavailable,
+    back_fill,
     card_errors,
     has_changed,
     instances,
@@ -32,6 +32,7 @@ from desktop_app.telemetry.backend import (
 )
 from desktop_app.telemetry.host import Host, HostReader
 from desktop_app.telemetry.readers import Errand, Readers
+from desktop_app.telemetry.sample_sink import SampleSink
 from desktop_app.telemetry.schedule import BackOff, TickSchedule, suspended_s
 
 _log = logging.getLogger(__name__)
@@ -40,6 +41,10 @@ FASTEST_INTERVAL_S: Final = 0.02
 SLOWEST_INTERVAL_S: Final = 60.0
 # A read that takes this long is a stall: values before and after it are not joined. NVML calls block for 2 to 24 s.
 _STALL_S: Final = 1.0
+# Readings of a card that are further apart than this, and than so many intervals, have a gap between them that the
+# driver's own record may fill: it samples every sixth of a second.
+_GAP_S: Final = 0.5
+_GAP_INTERVALS: Final = 2.5
 _SLEPT_S: Final = 1.0  # nothing ran for this long: no scheduler of a desktop makes a thread wait a second
 # A call is waited for this long before the other cards are read without it: half a tick at 5 Hz. Calls that measure
 # (PCIe throughput) take 40 ms.
@@ -52,26 +57,6 @@ _RATE_TICKS: Final = 25
 _SAME_TICK_SHARE: Final = 0.25  # a slow tick falls on the fast tick next to it, whatever rounding says
 
 
-class SampleSink(Protocol):
-    """Where samples go. Called in: sampler thread. ``uuid`` None means all cards. Times are session seconds."""
-
-    def on_cards(self, cards: tuple[Card, ...]) -> None: ...
-
-    def on_gpu(self, sample: GpuSample) -> None: ...
-
-    def on_host(self, t_s: float, readings: Mapping[str, Reading]) -> None: ...
-
-    def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None: ...
-
-    def on_instances(self, t_s: float, uuid: str, instances: tuple[InstanceSample, ...]) -> None: ...
-
-    def on_card_error(self, error: CardError) -> None: ...
-
-    def on_outage(self, t_s: float, uuid: str | None, reason: Reason) -> None: ...
-
-    def on_back(self, t_s: float, uuid: str | None) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _CardReading:
     """What one visit to a card brought. ``reason``: the card is out. ``processes``, ``instances`` on slow ticks."""
@@ -81,6 +66,7 @@ class _CardReading:
     reason: Reason | None
     processes: tuple[ProcessSample, ...] | None = None
     instances: tuple[InstanceSample, ...] = ()
+    filled: tuple[GpuSample, ...] = ()  # of the time since the visit before, when that is long ago
 
 
 class Sampler:
@@ -132,6 +118,7 @@ class Sampler:
         self._all_out = False  # told as an outage of all cards
         self._failed = False  # the last tick ended in an unexpected error
         self._out: dict[str, Reason] = {}  # lost, waiting for the next opening
+        self._seen_s: dict[str, float] = {}  # when each card was read last, since it was last out
         self._returning: set[str] = set()  # found again, not read yet
         self._opening = False  # an opening is under way
         self._blocked: dict[Errand, list[str]] = {}  # calls that are told as outages, and of which cards
@@ -303,17 +290,18 @@ class Sampler:
 
     def _visits(self, *, slow: bool) -> list[Errand]:
         return [
-            Errand(uuid, partial(self._visit, card, slow=slow))
+            Errand(uuid, partial(self._visit, card, slow=slow, seen_s=self._seen_s.get(uuid)))
             for uuid, card in self._cards.items()
             if uuid not in self._out
         ]
 
-    def _visit(self, card: Card, *, slow: bool) -> _CardReading:
+    def _visit(self, card: Card, *, slow: bool, seen_s: float | None) -> _CardReading:
         """Runs in: reader thread."""
         readings = self._backend.read_fast(card)
         reason = outage_reason(readings)
+        filled = () if reason is not None or seen_s is None else self._fill(card, readings, seen_s)
         if not slow or reason is not None or self._stopping.is_set():
-            return _CardReading(self._clock.now_s(), readings, reason)
+            return _CardReading(self._clock.now_s(), readings, reason, filled=filled)
         readings = {**readings, **self._backend.read_slow(card)}
         t_s = self._clock.now_s()
         return _CardReading(
@@ -322,7 +310,15 @@ class Sampler:
             reason,
             processes=self._backend.processes(card),
             instances=instances(self._backend, card),
+            filled=filled,
         )
+
+    def _fill(self, card: Card, readings: Mapping[str, Reading], seen_s: float) -> tuple[GpuSample, ...]:
+        """Runs in: reader thread. Of the time since the card was read last, if that is a gap."""
+        gap_s = self._clock.now_s() - seen_s
+        if gap_s <= max(_GAP_S, _GAP_INTERVALS * self._interval_s) or self._stopping.is_set():
+            return ()
+        return back_fill(self._backend, card, since_s=seen_s, readings=readings)
 
     def _collect(self, finished: Sequence[Errand], *, late: bool) -> None:
         """Everything that has come back. What went wrong counts after what went well."""
@@ -379,7 +375,10 @@ class Sampler:
         if uuid in self._returning:
             self._returning.discard(uuid)
             self._sink.on_back(t_s, uuid)
+        for sample in reading.filled:
+            self._sink.on_filled(sample)
         self._sink.on_gpu(GpuSample(t_s=t_s, uuid=uuid, readings=reading.readings, late=late))
+        self._seen_s[uuid] = t_s
         with self._lock:
             self._samples += 1
 
@@ -452,6 +451,7 @@ class Sampler:
         """One card is out. Told unless it was found again but not readable, or all are out already."""
         now_s = self._clock.now_s()
         self._out[uuid] = reason
+        self._seen_s.pop(uuid, None)
         self._back_off.start(now_s)
         if uuid in self._returning:
             self._returning.discard(uuid)
@@ -467,6 +467,7 @@ class Sampler:
         if not told and not self._stopping.is_set():
             self._all_out = True
             self._out.clear()
+            self._seen_s.clear()
             self._returning.clear()
             self._blocked.clear()
             self._sink.on_outage(now_s, None, reason)

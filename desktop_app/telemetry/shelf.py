@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
-from desktop_app.core.telemetry import Card, CardError, InstanceSample, ProcessSample, Reading
-from desktop_app.telemetry.backend import Backend, card_errors, has_changed, instances
+from desktop_app.core.telemetry import Card, CardError, GpuSample, InstanceSample, ProcessSample, Reading
+from desktop_app.telemetry.backend import Backend, back_fill, card_errors, has_changed, instances
 from desktop_app.telemetry.catalogue import find_simulable_card
 from desktop_app.telemetry.simulated import SimulatedBackend
 
@@ -75,6 +75,9 @@ class CardShelf:
 
     def read_slow(self, card: Card) -> Mapping[str, Reading]:
         return self._backend_of(card).read_slow(card)
+
+    def back_fill(self, card: Card, *, since_s: float, readings: Mapping[str, Reading]) -> tuple[GpuSample, ...]:
+        return back_fill(self._backend_of(card), card, since_s=since_s, readings=readings)
 
     def processes(self, card: Card) -> tuple[ProcessSample, ...]:
         return self._backend_of(card).processes(card)

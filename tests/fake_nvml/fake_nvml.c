@@ -399,15 +399,15 @@ int nvmlDeviceGetPcieThroughput(device d, u32 direction, u32 *kib_per_s) {
 int nvmlDeviceGetSerial(device d, char *text, u32 size) { (void)text; (void)size; FAIL(*d); return NOT_SUPPORTED; }
 int nvmlSystemGetNVMLVersion(char *text, u32 size) { FAIL_SYSTEM(SYSTEM); snprintf(text, size, "12.570.86.10"); return SUCCESS; }
 
-/* The driver's own buffer: 100 samples, one each sixth of a second of the clock (type 0: mW, 1: load, 2: memory load). */
+/* The driver's own buffer: 100 samples, one each sixth of a second of the clock (type 0: mW, 1: load, 2: memory load, 5 and 6: clocks). */
 typedef struct { u64 time; union { u32 u; u64 ull; double d; } value; } sample;
 #define SAMPLES 100
 #define SAMPLE_US 166667ull
 int nvmlDeviceGetSamples(device d, int type, u64 since, int *value_type, u32 *count, sample *list) {
     FAIL(*d);
-    static const char *const KEYS[] = {"field186", "util", "memory_util"};
-    static const u64 USUAL[] = {151500, 97, 41};
-    if (type < 0 || type > 2) return NOT_SUPPORTED;
+    static const char *const KEYS[] = {"field186", "util", "memory_util", NULL, NULL, "sm_clock", "memory_clock"};
+    static const u64 USUAL[] = {151500, 97, 41, 0, 0, 1890, 7501};
+    if (type < 0 || type > 6 || !KEYS[type]) return NOT_SUPPORTED;
     u64 last = (u64)(now() * 1e6) / SAMPLE_US;
     u32 there = 0;
     *value_type = 1;

@@ -44,6 +44,7 @@ class Notes:
         self.processes: dict[str, list[dict[str, Any]]] = {}
         self.events: list[list[Any]] = []
         self.errors: list[list[Any]] = []
+        self.filled: dict[str, list[list[Any]]] = {}
         self.instances: dict[str, dict[str, dict[str, list[Any]]]] = {}
 
     def on_cards(self, cards: tuple[Card, ...]) -> None:
@@ -62,6 +63,10 @@ class Notes:
     def on_processes(self, t_s: float, uuid: str, processes: tuple[ProcessSample, ...]) -> None:
         del t_s
         self.processes[uuid] = [asdict(process) for process in processes]
+
+    def on_filled(self, sample: GpuSample) -> None:
+        for name, reading in sample.readings.items():
+            self.filled.setdefault(f"{sample.uuid} {name}", []).append([round(sample.t_s, 3), reading.value])
 
     def on_card_error(self, error: CardError) -> None:
         self.errors.append([round(error.t_s, 3), error.uuid, error.xid])
@@ -95,7 +100,7 @@ def play(library: ctypes.CDLL, scenario: Mapping[str, Any]) -> dict[str, Any]:
     library.fake_nvml_play(scenario["script"].encode())
     library.fake_nvml_set_clock(0.0)
     clock = SessionClock(monotonic=library.fake_nvml_clock, anchor_wall_s=0.0, origin_s=0.0)
-    backend = NvmlBackend(clock, system_memory=lambda: SYSTEM_MEMORY)
+    backend = NvmlBackend(clock, system_memory=lambda: SYSTEM_MEMORY, wall_clock=library.fake_nvml_clock)
     if "container" in scenario:  # in a process namespace of its own, where these pids hold a card
         backend._directory = ProcessDirectory(
             all_pids=lambda: False,
@@ -130,6 +135,7 @@ def play(library: ctypes.CDLL, scenario: Mapping[str, Any]) -> dict[str, Any]:
         "instances": notes.instances,
         "events": notes.events,
         "errors": notes.errors,
+        "filled": notes.filled,
         "missed": sampler.missed,
         "left_alone": sampler.left_alone,
     }

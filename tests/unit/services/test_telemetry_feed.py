@@ -7,11 +7,13 @@ from collections.abc import Mapping
 import pytest
 
 from desktop_app.core.events import EventKind, EventQueue, Level
+from desktop_app.core.missing import is_absent
 from desktop_app.core.store import Store
 from desktop_app.core.telemetry import (
     ALL_GPU_FIELDS,
     GPU_FIELDS,
     HOST_FIELDS,
+    CardError,
     GpuSample,
     ProcessSample,
     Reading,
@@ -141,3 +143,36 @@ def test_the_host_has_its_own_history_and_marks_the_second(bench: Bench) -> None
     assert history.columns == HOST_FIELDS
     assert history.value_at("cpu_percent", 1.0) == 12.0
     assert history.value_at("disk_read_bytes_per_s", 1.0) is None
+
+
+def test_an_outage_told_from_a_tick_whose_values_came_later_is_a_gap_behind_them(bench: Bench) -> None:
+    bench.sample(10.004, {"power_w": Reading(150.0)})
+    bench.feed.on_outage(10.0, A.uuid, Reason.SUSPENDED)
+    assert bench.store.history(history_name(A.uuid)).value_at("power_w", 10.1) is None
+    assert bench.posted() == [(10.0, EventKind.OUTAGE, A.uuid)]
+
+
+def test_what_the_driver_recorded_itself_lies_between_the_rows_and_leaves_the_rest_out(bench: Bench) -> None:
+    bench.sample(1.8, {"power_w": Reading(150.0), "temperature_c": Reading(60.0)})
+    bench.feed.on_outage(2.0, A.uuid, Reason.TIMED_OUT)
+    for t_s, power_w in ((1.9, 151.0), (2.1, 152.0), (2.3, 153.0)):  # the first is from before the gap's own row
+        bench.feed.on_filled(GpuSample(t_s=t_s, uuid=A.uuid, readings={"power_w": Reading(power_w)}))
+    bench.sample(2.5, {"power_w": Reading(154.0), "temperature_c": Reading(61.0)})
+    history = bench.store.history(history_name(A.uuid))
+    rows = history.since(0)
+    assert rows.t_s.tolist() == [1.8, 2.0, 2.1, 2.3, 2.5]
+    assert rows.column("power_w")[2:].tolist() == [152.0, 153.0, 154.0]
+    assert is_absent(rows.column("temperature_c")).tolist() == [False, False, True, True, False]
+    assert history.value_at("power_w", 2.2) == 152.0
+    assert history.value_at("temperature_c", 2.2) is None  # a gap all the way: nobody has measured it
+    assert bench.feed.readings.get()[A.uuid]["temperature_c"] == Reading(61.0)
+
+
+def test_a_pushed_error_is_an_event_and_repetitions_are_counted(bench: Bench) -> None:
+    for t_s in (3.0, 3.1, 3.2):
+        bench.feed.on_card_error(CardError(t_s, A.uuid, 79))
+    for second in range(4, 20):
+        bench.feed.on_host(float(second), {})
+    events = [event for event in bench.events.since(0)[0] if event.kind is EventKind.XID]
+    assert [(event.t_s, event.params["count"]) for event in events] == [(3.0, 1), (3.2, 2)]
+    assert events[0].kept

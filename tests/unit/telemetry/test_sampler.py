@@ -111,6 +111,7 @@ class Recorder:
         self.process_lists: list[float] = []
         self.events: list[tuple[str, float, str | None, Reason | None]] = []
         self.errors: list[CardError] = []
+        self.filled: list[GpuSample] = []
         self.instances: list[tuple[str, tuple[InstanceSample, ...]]] = []
         self.after_sample: Callable[[int], None] = lambda _: None
         self.after_host: Callable[[int], None] = lambda _: None
@@ -131,6 +132,9 @@ class Recorder:
 
     def on_instances(self, t_s: float, uuid: str, instances: tuple[InstanceSample, ...]) -> None:
         self.instances.append((uuid, instances))
+
+    def on_filled(self, sample: GpuSample) -> None:
+        self.filled.append(sample)
 
     def on_card_error(self, error: CardError) -> None:
         self.errors.append(error)
