@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from desktop_app.core.telemetry import DETAIL_FIELDS
+
 ROOT = Path(__file__).resolve().parents[3]
 TICKS = 10_000
 # Fields of whose truth the trial keeps its own book, and that must have been seen often enough to mean something.
@@ -26,6 +28,7 @@ BOOKED = (
     "performance_state",
     "ecc_uncorrected",
     "bar1_used_bytes",
+    *DETAIL_FIELDS,
 )
 
 
@@ -37,7 +40,7 @@ def test_random_errors_never_make_a_value(driver_folder: Path, seed: int) -> Non
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert result.returncode == 0, result.stderr
