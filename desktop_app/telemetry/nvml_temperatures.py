@@ -27,7 +27,7 @@ def temperature(door: NvmlDoor, handle: Any, uuid: str) -> Reading:
     return answer.judged(TEMPERATURE_C)
 
 
-def read_limits(facts: FactSheet, door: NvmlDoor, handle: Any, uuid: str) -> dict[str, float | None]:
+def read_limits(facts: FactSheet, door: NvmlDoor, handle: Any, uuid: str) -> dict[str, Any]:
     """Facts of a ``Card`` in °C: read, or from the margin that newer data-centre drivers give instead."""
     limits = {name: _threshold(door, handle, uuid, number) for name, (number, _) in _THRESHOLDS.items()}
     if any(limit.value is None for limit in limits.values()):
