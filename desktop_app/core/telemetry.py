@@ -23,6 +23,7 @@ class Reason(StrEnum):
     TIMED_OUT = "timed_out"
     IMPLAUSIBLE = "implausible"
     SUSPENDED = "suspended"  # nothing ran: the computer slept, or this program was stopped
+    ASLEEP = "asleep"  # the card sleeps to save power, and reading it would wake it
     SIMULATED = "simulated"
     UNKNOWN_ERROR = "unknown_error"
 

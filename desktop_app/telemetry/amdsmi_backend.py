@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.telemetry import DETAIL_FIELDS, FAST_FIELDS, SLOW_FIELDS, Card, ProcessSample, Reading, Reason
@@ -14,8 +13,7 @@ from desktop_app.telemetry.amdsmi_card import AmdCard
 from desktop_app.telemetry.amdsmi_facts import describe_card
 from desktop_app.telemetry.backend import Advice, BackendUnavailable, missing
 from desktop_app.telemetry.processes import ProcessDirectory
-
-_PCI_DEVICES: Final = Path("/sys/bus/pci/devices")
+from desktop_app.telemetry.runtime_power import PCI_DEVICES, RuntimePower, kernel_bus_id
 
 
 class AmdSmiBackend:
@@ -25,12 +23,11 @@ class AmdSmiBackend:
     gone tells the two apart.
     """
 
-    def __init__(
-        self, clock: SessionClock, *, door: AmdSmiDoor | None = None, pci_devices: Path = _PCI_DEVICES
-    ) -> None:
+    def __init__(self, clock: SessionClock, *, door: AmdSmiDoor | None = None, pci_devices: Path = PCI_DEVICES) -> None:
         self._clock = clock
         self._door = door or AmdSmiDoor(monotonic=clock.now_s)
         self._pci_devices = pci_devices
+        self._power = RuntimePower(pci_devices)
         self._cards: dict[str, AmdCard] = {}
         self._present: tuple[Card, ...] = ()
         self._directory = ProcessDirectory()
@@ -53,8 +50,10 @@ class AmdSmiBackend:
         return self._present
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
-        """All of ``FAST_FIELDS``."""
+        """All of ``FAST_FIELDS``. A card that sleeps is not asked."""
         reader = self._reader(card)
+        if self._power.is_asleep(card.bus_id):
+            return missing(FAST_FIELDS, Reason.ASLEEP)
         if reader is None:
             return missing(FAST_FIELDS, Reason.GPU_LOST)
         readings = reader.read_fast(self._clock.now_s())
@@ -64,12 +63,14 @@ class AmdSmiBackend:
     def read_slow(self, card: Card) -> Mapping[str, Reading]:
         """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS``."""
         reader = self._reader(card)
+        if self._power.is_asleep(card.bus_id):
+            return missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.ASLEEP)
         return missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.GPU_LOST) if reader is None else reader.read_slow()
 
     def processes(self, card: Card) -> tuple[ProcessSample, ...]:
         """Processes on the card, this one marked as own."""
         reader = self._reader(card)
-        return () if reader is None else reader.processes()
+        return () if reader is None or self._power.is_asleep(card.bus_id) else reader.processes()
 
     def close(self) -> None:
         """Let go of the driver; a later ``open`` starts anew. In a forked child: nothing."""
@@ -104,7 +105,7 @@ class AmdSmiBackend:
     def _is_gone(self, card: Card) -> bool:
         if card.bus_id is None or not self._pci_devices.is_dir():
             return False
-        return not (self._pci_devices / card.bus_id[4:].lower()).exists()
+        return not (self._pci_devices / kernel_bus_id(card.bus_id)).exists()
 
     def _check_process(self) -> None:
         """The library's state is undefined after a fork."""

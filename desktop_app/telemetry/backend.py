@@ -90,6 +90,13 @@ def back_fill(
     return () if ask is None else tuple(ask(card, since_s=since_s, readings=readings))
 
 
+def wake(backend: Backend) -> None:
+    """Something is about to use a card: backends that let one sleep (``wake``) read it from now on. Any thread."""
+    tell = getattr(backend, "wake", None)
+    if tell is not None:
+        tell()
+
+
 def missing(fields: Iterable[str], reason: Reason) -> dict[str, Reading]:
     """The same absence for several fields."""
     return dict.fromkeys(fields, Reading(None, reason))

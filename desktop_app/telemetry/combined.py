@@ -25,6 +25,7 @@ from desktop_app.telemetry.backend import (
     has_changed,
     instances,
     missing,
+    wake,
 )
 
 _log = logging.getLogger(__name__)
@@ -69,6 +70,10 @@ class CombinedBackend:
 
     def has_changed(self) -> bool:
         return any(has_changed(backend) for backend in self._backends)
+
+    def wake(self) -> None:
+        for backend in self._backends:
+            wake(backend)
 
     def card_errors(self) -> tuple[CardError, ...]:
         return tuple(error for backend in self._backends for error in card_errors(backend))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from desktop_app.core.telemetry import Card, CardError, GpuSample, InstanceSample, ProcessSample, Reading
-from desktop_app.telemetry.backend import Backend, back_fill, card_errors, has_changed, instances
+from desktop_app.telemetry.backend import Backend, back_fill, card_errors, has_changed, instances, wake
 
 
 class DeferredBackend:
@@ -31,6 +31,10 @@ class DeferredBackend:
 
     def has_changed(self) -> bool:
         return self._chosen is not None and has_changed(self._chosen)
+
+    def wake(self) -> None:
+        if self._chosen is not None:
+            wake(self._chosen)
 
     def card_errors(self) -> tuple[CardError, ...]:
         return () if self._chosen is None else card_errors(self._chosen)

@@ -15,6 +15,7 @@ from desktop_app.telemetry.backend import Backend, BackendUnavailable
 from desktop_app.telemetry.catalogue import find_simulable_card
 from desktop_app.telemetry.combined import CombinedBackend
 from desktop_app.telemetry.nvml_backend import NvmlBackend, NvmlProbe
+from desktop_app.telemetry.resting import RestingBackend
 from desktop_app.telemetry.simulated import SimulatedBackend
 
 _log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ def has_amdsmi() -> bool:
 
 def _own_cards(clock: SessionClock) -> Backend:
     """NVIDIA's cards, and AMD's behind them where their package is installed."""
-    nvidia = NvmlBackend(clock)
+    nvidia = RestingBackend(NvmlBackend(clock), now_s=clock.now_s)
     return CombinedBackend((nvidia, AmdSmiBackend(clock))) if has_amdsmi() else nvidia
 
 

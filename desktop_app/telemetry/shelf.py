@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
 from desktop_app.core.telemetry import Card, CardError, GpuSample, InstanceSample, ProcessSample, Reading
-from desktop_app.telemetry.backend import Backend, back_fill, card_errors, has_changed, instances
+from desktop_app.telemetry.backend import Backend, back_fill, card_errors, has_changed, instances, wake
 from desktop_app.telemetry.catalogue import find_simulable_card
 from desktop_app.telemetry.simulated import SimulatedBackend
 
@@ -63,6 +63,9 @@ class CardShelf:
 
     def has_changed(self) -> bool:
         return has_changed(self._base)
+
+    def wake(self) -> None:
+        wake(self._base)
 
     def card_errors(self) -> tuple[CardError, ...]:
         return card_errors(self._base)

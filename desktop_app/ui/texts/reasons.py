@@ -22,6 +22,7 @@ _SHORT: Final = {
     Reason.TIMED_OUT: QT_TRANSLATE_NOOP("Reasons", "timed out"),
     Reason.IMPLAUSIBLE: QT_TRANSLATE_NOOP("Reasons", "implausible value"),
     Reason.SUSPENDED: QT_TRANSLATE_NOOP("Reasons", "asleep"),
+    Reason.ASLEEP: QT_TRANSLATE_NOOP("Reasons", "card sleeps"),
     Reason.SIMULATED: QT_TRANSLATE_NOOP("Reasons", "simulated card"),
     Reason.UNKNOWN_ERROR: QT_TRANSLATE_NOOP("Reasons", "driver error"),
 }
@@ -42,6 +43,9 @@ _LONG: Final = {
     Reason.TIMED_OUT: QT_TRANSLATE_NOOP("Reasons", "The driver did not answer in time."),
     Reason.IMPLAUSIBLE: QT_TRANSLATE_NOOP("Reasons", "The driver gave a value that cannot be true."),
     Reason.SUSPENDED: QT_TRANSLATE_NOOP("Reasons", "Nothing ran: the computer slept, or the program was stopped."),
+    Reason.ASLEEP: QT_TRANSLATE_NOOP(
+        "Reasons", "The card sleeps to save power; reading it would wake it. It is read again when something uses it."
+    ),
     Reason.SIMULATED: QT_TRANSLATE_NOOP("Reasons", "A simulated card has no such value."),
     Reason.UNKNOWN_ERROR: QT_TRANSLATE_NOOP("Reasons", "The driver answered with an error."),
 }

@@ -271,6 +271,22 @@ def test_a_card_that_fell_off_the_bus_is_lost(tmp_path: Path) -> None:
     assert machine.backend.read_fast(second)["power_w"] == Reading(645.0)
 
 
+def test_a_card_that_sleeps_is_not_asked(tmp_path: Path) -> None:
+    power = tmp_path / "0000:03:00.0" / "power"
+    power.mkdir(parents=True)
+    (power / "runtime_status").write_text("suspended\n")
+    machine = Machine(radeon(), pci_devices=tmp_path)
+    machine.package.asked.clear()
+    readings = machine.read()
+    assert set(readings.values()) == {Reading(None, Reason.ASLEEP)}
+    assert readings.keys() == set(ALL_GPU_FIELDS)
+    assert outage_reason(readings) is None, "a sleeping card is no lost one"
+    assert machine.backend.processes(machine.cards[0]) == ()
+    assert machine.package.asked == []
+    (power / "runtime_status").write_text("active\n")
+    assert machine.read()["temperature_c"] == Reading(62.0)
+
+
 def test_closed_and_opened_again_it_goes_on_counting() -> None:
     machine = Machine(radeon())
     machine.read()

@@ -124,7 +124,7 @@ def test_what_only_one_maker_has_is_passed_on() -> None:
     nvidia, amd = Maker("nvidia"), Maker("amd")
     told, sample = CardError(1.0, "nvidia", 79), GpuSample(1.0, "nvidia", {})
     vars(nvidia).update(
-        card_errors=lambda: (told,), instances=lambda card: (card.uuid,), back_fill=lambda card, **_: (sample,)
+        card_errors=lambda: (told,), instances=lambda card: (card.uuid,), back_fill=lambda *_, **__: (sample,)
     )
     both = CombinedBackend((nvidia, amd))
     both.open()
