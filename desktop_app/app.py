@@ -21,6 +21,7 @@ from desktop_app.launch import Job, Launch
 from desktop_app.services import report as reports
 from desktop_app.services.card_source import machine_cards
 from desktop_app.services.metrics_endpoint import MetricsEndpoint, open_endpoint
+from desktop_app.services.oom_cause import advise_smaller_model
 from desktop_app.services.scenarios import Scenario, check_memory, find_scenario, list_scenarios, on_card
 from desktop_app.services.session import DEFAULT_HZ, Session
 from desktop_app.telemetry.limited_host import HostLimit, LimitedHost
@@ -165,11 +166,13 @@ def serve_metrics(session: Session, endpoint: MetricsEndpoint | None) -> Session
     return session
 
 
-def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must_train: bool = False) -> Session:
+def make_session(
+    card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must_train: bool = False, read_only: bool = False
+) -> Session:
     """A session on the named card (simulated), on the machine's own, or on the default simulated one.
 
-    ``must_train``: pass over cards that the installed torch cannot use. ``NoSuchDeviceError`` for a name that is not in
-    the catalogue. The driver itself is asked later, by the sampler: it can block for seconds.
+    ``must_train``: pass over cards that the installed torch cannot use; ``read_only``: no process is ended.
+    ``NoSuchDeviceError`` for a name that is not in the catalogue. The driver itself is asked later, by the sampler: it can block for seconds.
     """
     from desktop_app.services.estimate_service import EstimateService
     from desktop_app.services.trainer import train_order
@@ -199,6 +202,7 @@ def make_session(card_name: str | None, *, sampling_hz: float = DEFAULT_HZ, must
         train=functools.partial(train_order, clock=clock, load_of=load_of, host_limit=host_limit),
         sampling_hz=sampling_hz,
         host=LimitedHost(host_limit),
+        read_only=read_only,
     )
     return session
 
@@ -215,7 +219,9 @@ def _run(job: Job, card_name: str | None, launch: Launch) -> int:
 
 def _run_headless(job: Job, card_name: str | None, launch: Launch) -> int:
     endpoint = open_endpoint(launch.metrics)
-    session = serve_metrics(make_session(card_name, must_train=job.scenario is not None), endpoint)
+    session = serve_metrics(
+        make_session(card_name, must_train=job.scenario is not None, read_only=launch.read_only), endpoint
+    )
     _stop_on_terminate()
     session.open()
     try:
@@ -277,6 +283,8 @@ def _finish(session: Session, job: Job, launch: Launch) -> int:
         print(f"floodmark: {' '.join((status.error_message or 'The run failed').split())}", file=sys.stderr)
     elif status.oom is not None:
         print(f"floodmark: out of memory at step {status.oom.step} ({status.oom.phase.value})", file=sys.stderr)
+        if (advice := advise_smaller_model(status.oom)) is not None:
+            print(f"floodmark: {advice}", file=sys.stderr)
     else:
         print(_summary(report))
     return int(reports.exit_code(status))
@@ -342,6 +350,7 @@ def _run_with_window(job: Job | None, card_name: str | None, launch: Launch) -> 
     endpoint = open_endpoint(launch.metrics)  # before the window: a port in use is said on the terminal
 
     def make(sampling_hz: float) -> Session:
-        return serve_metrics(make_session(card_name, sampling_hz=sampling_hz, must_train=must_train), endpoint)
+        session = make_session(card_name, sampling_hz=sampling_hz, must_train=must_train, read_only=launch.read_only)
+        return serve_metrics(session, endpoint)
 
     return open_main_window(make, job, launch)

@@ -191,7 +191,12 @@ _ACTIVE: Final = frozenset({RunState.PREPARING, RunState.RUNNING, RunState.PAUSI
 
 @dataclass(frozen=True, slots=True)
 class OomReport:
-    """The post-mortem of an out-of-memory error: strings and numbers only, never the exception."""
+    """The post-mortem of an out-of-memory error: strings and numbers only, never the exception.
+
+    ``least_bytes``: what a step holds at any batch (parameters, gradients, the optimizer's state, the temporaries of an
+    update tensor by tensor); ``room_bytes``: what the card had for it. ``fits_no_batch``: that is too much, or one
+    sample was tried in vain; ``largest_owners`` are then what a step needs, if that is more than was held.
+    """
 
     t_s: float
     step: int
@@ -204,6 +209,9 @@ class OomReport:
     largest_owners: tuple[tuple[str, int], ...] = ()  # (module or category, bytes), largest first
     batch_size: int | None = None  # micro-batch that ran out
     rescued_batch_size: int | None = None  # micro-batch with which the run went on; None: it did not
+    least_bytes: int | None = None
+    room_bytes: int | None = None
+    fits_no_batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,9 @@ def _oom(oom: OomReport | None) -> dict[str, Any] | None:
         "largest_owners": [list(owner) for owner in oom.largest_owners],
         "batch_size": oom.batch_size,
         "rescued_batch_size": oom.rescued_batch_size,
+        "least_bytes": oom.least_bytes,
+        "room_bytes": oom.room_bytes,
+        "fits_no_batch": oom.fits_no_batch,
     }
 
 

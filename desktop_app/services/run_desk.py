@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
+from desktop_app.core.forecasts import Cause
 from desktop_app.core.lifecycle import RunMachine
 from desktop_app.core.steps import MemoryStats, OomReport, RunState, RunStatus, Surroundings
 from desktop_app.core.store import Cell, Store
@@ -285,8 +286,11 @@ class RunDesk:
         return status.estimate.largest_batch if status.estimate is not None and status.config == config else None
 
     def _name_cause(self, oom: OomReport) -> str | None:
-        """The alert's, or what message and phase say."""
-        return self._desk.open_cause() or likely_cause(oom)
+        """The alert's, or what message and phase say; where no batch fits, no alert about a batch."""
+        alerted = self._desk.open_cause()
+        if oom.fits_no_batch and alerted == Cause.BATCH_SHAPE:
+            alerted = None
+        return alerted or likely_cause(oom)
 
     def _make_forecaster(self, order: RunOrder) -> ForecasterThread | None:
         """``None`` for a run without a card, or on one whose memory is not known."""

@@ -95,15 +95,16 @@ class LookAhead:
 def state_bytes(model: nn.Module, optimizer_state: Mapping[str, Any] | None) -> int:
     """What a model with its optimizer state holds on a card, in blocks of the allocator."""
     tensors: Iterable[Tensor] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}.values()
-    own = sum(_blocks(tensor) for tensor in tensors)
+    own = sum(block_bytes(tensor) for tensor in tensors)
     state = {} if optimizer_state is None else optimizer_state.get("state", {})
     kept = (value for of_parameter in state.values() for value in of_parameter.values())
-    return own + sum(_blocks(value) for value in kept if isinstance(value, Tensor) and value.dim() > 0)
+    return own + sum(block_bytes(value) for value in kept if isinstance(value, Tensor) and value.dim() > 0)
 
 
 def _size(shape: BatchShape) -> tuple[int, int, int]:
     return shape.tokens or 0, shape.pixels or 0, shape.samples
 
 
-def _blocks(tensor: Tensor) -> int:
+def block_bytes(tensor: Tensor) -> int:
+    """What it holds on a card."""
     return -(-tensor.numel() * tensor.element_size() // _BLOCK_BYTES) * _BLOCK_BYTES

@@ -23,11 +23,12 @@ from desktop_app.training.devices import TrainingDevice
 from desktop_app.training.gate import BusyLoad, Gate, NoLoad
 from desktop_app.training.learning import LearningWatch
 from desktop_app.training.look_ahead import LookAhead, part_of, shape_of, state_bytes
-from desktop_app.training.memory_errors import is_device_out_of_memory, is_host_out_of_memory, requested_bytes
+from desktop_app.training.memory_errors import is_device_out_of_memory, is_host_out_of_memory
 from desktop_app.training.micro_batches import split_sizes
 from desktop_app.training.optimizer_memory import first_step_demand
 from desktop_app.training.outcome import EndReason, RunOutcome
 from desktop_app.training.phase_reports import PhaseReports
+from desktop_app.training.post_mortem import as_too_large, write_post_mortem
 from desktop_app.training.recipes.data import Batch, PreparedData, ShapedSource
 from desktop_app.training.recipes.faults import Fault
 from desktop_app.training.recipes.recipe import Recipe
@@ -136,7 +137,7 @@ class Trainer:
         except RunCancelled:
             pass
         except GaveUp as end:
-            oom = end.report
+            oom = self._last_words(end.report)
         except FloodmarkError as failure:
             error = failure.code, failure.message
         except Exception as failure:  # thread main of the training
@@ -425,22 +426,25 @@ class Trainer:
         return RunOutcome(self._board.end(RunState.OUT_OF_MEMORY, self._progress, oom=oom))
 
     def _post_mortem(self, message: str, phase: Phase | None) -> OomReport:
-        engine, memory = self._engine, self._device.stats()
+        engine = self._engine
         if phase is None:
             phase = Phase.BUILD if engine is None else engine.phase
-        owners = sorted(memory.peak_categories.items(), key=lambda item: -item[1]) if memory is not None else []
-        report = OomReport(
+        report = write_post_mortem(
+            message,
             t_s=self._clock.now_s(),
-            step=self._progress.step + (phase not in (Phase.VALIDATION, Phase.SAVE)),
+            step=self._progress.step,
             phase=phase,
-            message=message,
-            requested_bytes=requested_bytes(message),
-            capacity_bytes=self._device.capacity_bytes,
-            memory=memory,
-            cause=None,
-            largest_owners=tuple((category.value, size) for category, size in owners if size),
+            device=self._device,
+            engine=engine,
             batch_size=self._rescue.micro_batch(phase),
         )
+        return replace(report, cause=self._name_cause(report))
+
+    def _last_words(self, report: OomReport) -> OomReport:
+        """That no batch fits was found out after the post-mortem was written."""
+        if not report.fits_no_batch:
+            return report
+        report = as_too_large(report, self._engine)
         return replace(report, cause=self._name_cause(report))
 
     # Saying and saving
@@ -461,7 +465,7 @@ class Trainer:
             return
         if not rescue.allowed:
             raise GaveUp(oom)
-        rescue.free_cache()
+        rescue.free_cache(workspaces=False)
         rescue.saves_by_host = True
         again = self._attempt(lambda: self._saver.save(progress, engine, by_host=True), phase=Phase.SAVE)
         if again is None:

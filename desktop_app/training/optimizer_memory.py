@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.optim import Optimizer
 
+    from desktop_app.core.steps import MemoryStats
+
 # The caching allocator rounds every block up to this (c10/core/AllocatorConfig.h: kMinBlockSize).
 _ROUND_BYTES: Final = 512
+
+
+class Allocator(Protocol):
+    """Where the optimizer's tensors lie; every ``TrainingDevice`` is one."""
+
+    def stats(self) -> MemoryStats | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +51,23 @@ def first_step_demand(optimizer: Optimizer) -> StepDemand | None:
     return StepDemand(sum(group.state_bytes for group in groups), max(group.temporary_bytes for group in groups))
 
 
-def looping_saves(optimizer: Optimizer) -> bool:
-    """Whether updating one tensor after the other needs less at its peak than all at once: not where one tensor is
-    most of the model. True for optimizers that are not known."""
-    together = first_step_demand(optimizer)
+def looped_step_demand(optimizer: Optimizer) -> StepDemand | None:
+    """The same, if it updated one tensor after the other; ``None`` for optimizers that are not known."""
     switched = [group for group in optimizer.param_groups if group.get("foreach")]
-    if together is None or not switched:
-        return bool(switched)
     for group in switched:
         group["foreach"] = False
     looped = first_step_demand(optimizer)
     for group in switched:
         group["foreach"] = True
-    assert looped is not None
+    return looped
+
+
+def looping_saves(optimizer: Optimizer) -> bool:
+    """Whether updating one tensor after the other needs less at its peak than all at once: not where one tensor is
+    most of the model. True for optimizers that are not known."""
+    together, looped = first_step_demand(optimizer), looped_step_demand(optimizer)
+    if together is None or looped is None:
+        return any(group.get("foreach") for group in optimizer.param_groups)
     return looped.temporary_bytes < together.temporary_bytes
 
 
@@ -75,6 +87,42 @@ def rehearse_step(optimizer: Optimizer) -> None:
         parameters = [p for p in cast("list[Tensor]", group["params"]) if p.grad is not None]
         state += _missing_state(optimizer, group, parameters)
         _rehearse_temporaries(group, parameters)
+
+
+class Rehearsal:
+    """``rehearse_step`` where it can tell something new: not while the allocator is as it was before one that got all
+    from the cache, since the update that follows is then served as the last one was. Runs in: trainer thread."""
+
+    def __init__(self, device: Allocator) -> None:
+        self._device = device
+        self._served: MemoryStats | None = None  # before the last rehearsal, if that needed nothing of the driver
+
+    def make(self, optimizer: Optimizer) -> None:
+        """Before an update, with all gradients there. Raises what a full card raises."""
+        before = self._device.stats()
+        if before is not None and self._served is not None and _is_same(before, self._served):
+            return
+        self._served = None
+        rehearse_step(optimizer)
+        after = self._device.stats()
+        if before is not None and after is not None and after.reserved_peak_bytes == before.reserved_peak_bytes:
+            self._served = before if after.reserved_bytes == before.reserved_bytes else None
+
+    def forget(self) -> None:
+        """The update is another one from now on."""
+        self._served = None
+
+
+def _is_same(now: MemoryStats, before: MemoryStats) -> bool:
+    """The same steps have led to the same blocks: equal in all that the allocator counts, peaks of the step too."""
+    return (
+        now.live_bytes == before.live_bytes
+        and now.live_peak_bytes == before.live_peak_bytes
+        and now.reserved_bytes == before.reserved_bytes
+        and now.reserved_peak_bytes == before.reserved_peak_bytes
+        and now.idle_split_bytes == before.idle_split_bytes
+        and now.alloc_retries == before.alloc_retries
+    )
 
 
 def state_ballast(optimizer: Optimizer) -> list[Tensor]:

@@ -8,16 +8,17 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import EventKind, Level
 from desktop_app.core.steps import OomReport, Phase
-from desktop_app.core.units import MIB
 from desktop_app.training.checkpoints import Progress
 from desktop_app.training.config import RunConfig
 from desktop_app.training.control import Shrink
+from desktop_app.training.memory_errors import is_device_out_of_memory
 from desktop_app.training.micro_batches import MicroBatches
+from desktop_app.training.post_mortem import BESIDE_STEPS, OF_A_STEP, is_mostly_fixed
 from desktop_app.training.recipes.data import PreparedData
 from desktop_app.training.resume import ResumePoint
 from desktop_app.training.step import device_random_state, random_state, set_random_state
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from desktop_app.training.step import StepEngine
 
 _log = logging.getLogger(__name__)
-
-_SAME: Final = 0.01  # of the live bytes: what a micro-batch leaves behind for the update, its outputs, is less
 
 
 class GaveUp(Exception):  # noqa: N818 - the end of a run, said in its report
@@ -75,7 +74,6 @@ class Rescue:
         held_out = data.validation
         self.validation = MicroBatches(whole=max(1, -(-held_out.samples // max(1, held_out.batches))))
         self.saves_by_host = False
-        self._vain: tuple[int, int] | None = None  # step and live bytes of the last update that did not fit
 
     def begin(self, engine: StepEngine, progress: Progress, *, resumed_from: Path | None) -> None:
         """The run is built: take up what an earlier part of it has learnt about the card."""
@@ -97,23 +95,29 @@ class Rescue:
         """Samples that the phase has on the card at once."""
         return self.validation.size if phase is Phase.VALIDATION else self.training.size
 
-    def free(self, engine: StepEngine) -> None:
+    def free(self, engine: StepEngine, *, workspaces: bool = True) -> None:
         """Let go of everything that the failed step has made. Not to be called inside an ``except`` block: an
         exception that is alive keeps the frames of the step alive."""
         engine.undo()
-        self.free_cache()
+        self.free_cache(workspaces=workspaces)
 
-    def free_cache(self) -> None:
-        """Give back to the card what nobody holds."""
+    def free_cache(self, *, workspaces: bool = True) -> None:
+        """Give back to the card what nobody holds; without ``workspaces`` those of the libraries stay where training
+        has its place around them."""
         gc.collect()
-        self._device.release()
+        if workspaces:
+            self._device.release()
+        else:
+            self._device.empty_cache()
         self._device.reset_peaks()
 
     def recover(self, engine: StepEngine, oom: OomReport, progress: Progress) -> None:
         """Back to the last whole step, needing less memory. ``GaveUp`` where it cannot need less."""
         if not self.allowed:
             raise GaveUp(oom)
-        self.free(engine)
+        self.free(engine, workspaces=oom.phase not in BESIDE_STEPS)
+        if oom.fits_no_batch or self._is_in_vain(engine, oom, progress):
+            raise GaveUp(replace(oom, fits_no_batch=True))
         part = self._cure(engine, oom)
         if part is None:
             raise GaveUp(oom)
@@ -158,7 +162,7 @@ class Rescue:
             done = batches.shrink(self._largest_batch() if part is Shrink.TRAINING else None)
         if done:
             self._store(progress)
-            self.free_cache()
+            self.free_cache(workspaces=part is Shrink.TRAINING)
             self._board.note_batch(self.training.size, self.training.accumulation)
         self._post(
             EventKind.CHANGE,
@@ -177,19 +181,34 @@ class Rescue:
             # Where the training had to shrink, its size has fitted with gradients too.
             fits = self.training.size if self.training.limit is not None else None
             return "validation" if self.validation.shrink(fits) else None
-        if oom.phase is Phase.OPTIMIZER:
-            # An update needs the same for any batch: smaller temporaries first.
-            if engine.loop_updates():
-                return "update"
-            if self._is_vain(oom):
-                return None
+        if oom.phase is Phase.OPTIMIZER and engine.loop_updates():
+            return "update"  # smaller temporaries first: an update needs the same for any batch
         return "training" if self.training.shrink(self._largest_batch()) else None
 
-    def _is_vain(self, oom: OomReport) -> bool:
-        """The update of this step has failed before, with as much live: the smaller micro-batch has not helped."""
-        live = 0 if oom.memory is None else oom.memory.live_bytes
-        before, self._vain = self._vain, (oom.step, live)
-        return before is not None and before[0] == oom.step and live > MIB and abs(live - before[1]) <= _SAME * live
+    def _is_in_vain(self, engine: StepEngine, oom: OomReport, progress: Progress) -> bool:
+        """A smaller batch is no cure: not one sample fits. Tried where little of what was live is the batch's."""
+        if oom.phase not in OF_A_STEP or not engine.optimizer_intact:
+            return False
+        if oom.phase is Phase.OPTIMIZER:
+            if engine.can_loop_updates:
+                return False
+        elif not is_mostly_fixed(oom):
+            return False
+        return self._fits_one(engine, progress) is False
+
+    def _fits_one(self, engine: StepEngine, progress: Progress) -> bool | None:
+        """Whether the card has room for a step of one sample; ``None``: the model takes no single one."""
+        index = progress.step_in_epoch * self._config.accumulation
+        fits: bool | None = True
+        engine.begin()
+        try:
+            batch = self._data.train.batch(epoch=progress.epoch, index=index)
+            engine.try_step(replace(batch, inputs=batch.inputs[:1], targets=batch.targets[:1]))
+        except Exception as error:
+            fits = False if is_device_out_of_memory(error) else None
+            _log.debug("A step of one sample: %s", error)
+        self.free(engine)
+        return fits
 
     def _put_back(self, engine: StepEngine, progress: Progress) -> bool:
         """After a torn update. False: there is no whole state to go back to."""

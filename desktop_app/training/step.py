@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from desktop_app.core.steps import Phase
-from desktop_app.training.optimizer_memory import looping_saves, rehearse_step, state_ballast
+from desktop_app.training.optimizer_memory import Rehearsal, looping_saves, rehearse_step, state_ballast
 from desktop_app.training.recipes.data import Batch
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class StepEngine:
         self.micro_batch_samples = 0  # of the largest micro-batch of this step
         self._unfinished = False
         self._ballast: list[Tensor] = []  # in place of the optimizer's state, during the first step
+        self._rehearsal = Rehearsal(device)
 
     @property
     def state_missing(self) -> bool:
@@ -85,6 +86,26 @@ class StepEngine:
             self._enter(Phase.OPTIMIZER)  # whose state has no room, if this has none
             with self._device.step_scope():
                 self._ballast = state_ballast(self.optimizer)
+
+    @property
+    def ballast_bytes(self) -> int:
+        """Held in place of the optimizer's state."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in self._ballast)
+
+    def try_step(self, batch: Batch) -> None:
+        """Between ``begin`` and ``undo``: ask the device for what a step of this batch asks for, without an update.
+        Raises what a full card raises."""
+        self._enter(Phase.FORWARD)
+        placed = self._device.place(batch)
+        with self._device.step_scope():
+            with self._device.autocast(self._dtype):
+                loss, _ = self._recipe.loss(self.model, placed)
+            self._enter(Phase.BACKWARD)
+            loss.backward()  # type: ignore[no-untyped-call] # torch's backward has no annotations
+        del loss, placed
+        self.enter_optimizer()
+        with self._device.step_scope():
+            rehearse_step(self.optimizer)
 
     def micro_step(self, batch: Batch, *, divisor: float | None = None) -> None:
         """Forward and backward of one micro-batch; gradients add up. ``divisor`` of its mean loss, so that the parts of
@@ -107,7 +128,7 @@ class StepEngine:
 
     def enter_optimizer(self) -> int:
         """Gradients are complete; the update comes next. Bytes of its state that the peak so far has held already."""
-        held = sum(tensor.numel() * tensor.element_size() for tensor in self._ballast)
+        held = self.ballast_bytes
         self._ballast.clear()
         self._enter(Phase.OPTIMIZER)
         return held
@@ -119,7 +140,7 @@ class StepEngine:
         with self._device.step_scope():
             self._norm = self._clip()
             if self.rehearses_updates:
-                rehearse_step(self.optimizer)
+                self._rehearsal.make(self.optimizer)
             self.optimizer_intact = False
             self.optimizer.step()
             self.optimizer_intact = self.update_made = True
@@ -177,13 +198,19 @@ class StepEngine:
             self._undo.restore()
             self._unfinished = False
 
+    @property
+    def can_loop_updates(self) -> bool:
+        """Updating one tensor after the other would need less."""
+        return looping_saves(self.optimizer)
+
     def loop_updates(self) -> bool:
         """Update one tensor after the other from now on: temporaries of one instead of all. False: it does already, or
         that would need no less."""
-        if not looping_saves(self.optimizer):
+        if not self.can_loop_updates:
             return False
         for group in self.optimizer.param_groups:
             group["foreach"] = False
+        self._rehearsal.forget()
         return True
 
     def forget_step(self) -> None:
