@@ -71,7 +71,7 @@ def open_window(*, card_name: str | None, launch: Launch) -> int:
     return _run_with_window(None, card_name, launch)
 
 
-def diagnose(*, as_json: bool) -> int:
+def diagnose(*, as_json: bool, wake: bool) -> int:
     """``floodmark doctor``: always ends with 0; what is missing is what it is for."""
     from desktop_app.services import doctor
 
@@ -81,7 +81,7 @@ def diagnose(*, as_json: bool) -> int:
         problem: str | None = f"Qt cannot be loaded: {error}"
     else:
         problem = display_problem()
-    facts = doctor.examine(display_problem=problem)
+    facts = doctor.examine(display_problem=problem, wake=wake)
     print(doctor.as_json(facts) if as_json else doctor.as_text(facts))
     return ExitCode.DONE
 
@@ -139,8 +139,13 @@ def explain_message(options: argparse.Namespace) -> int:
 
 def export_session(options: argparse.Namespace) -> int:
     """``floodmark export``: what was recorded, for other programs."""
+    from desktop_app.services.session_tables import export_tables
     from desktop_app.services.trace_export import export_trace
 
+    if options.csv is not None:
+        counts = export_tables(options.session, options.csv)
+        print(f"{sum(counts.values()):,} rows of {len(counts)} tables in {options.csv}")
+        return ExitCode.DONE
     count = export_trace(options.session, options.forecast_trace)
     print(f"{count:,} rows in {options.forecast_trace}")
     return ExitCode.DONE
@@ -172,7 +177,8 @@ def make_session(
     """A session on the named card (simulated), on the machine's own, or on the default simulated one.
 
     ``must_train``: pass over cards that the installed torch cannot use; ``read_only``: no process is ended.
-    ``NoSuchDeviceError`` for a name that is not in the catalogue. The driver itself is asked later, by the sampler: it can block for seconds.
+    ``NoSuchDeviceError`` for a name that is not in the catalogue. The driver itself is asked later, by the sampler: it
+    can block for seconds.
     """
     from desktop_app.services.estimate_service import EstimateService
     from desktop_app.services.trainer import train_order

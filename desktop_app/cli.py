@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 LANGUAGES: Final = ("en", "zh_CN")
 THEMES: Final = ("dark", "light", "system")
 # Threads that may be left behind when the program ends.
-_OURS: Final = frozenset({"trainer", "estimator", "sampler", "forecaster", "recorder", "metrics"})
+_OURS: Final = frozenset(
+    {"trainer", "estimator", "sampler", "forecaster", "recorder", "metrics", "card reader", "card errors"}
+)
 # The names people type for Simplified Chinese.
 _LANGUAGE_ALIASES: Final = {"zh": "zh_CN", "zh-cn": "zh_CN", "zh_cn": "zh_CN", "zh-hans": "zh_CN", "en": "en"}
 
@@ -120,7 +122,7 @@ def _dispatch(options: argparse.Namespace) -> int:
         case "import":
             return app.import_logs(options)
         case "doctor":
-            return app.diagnose(as_json=options.json)
+            return app.diagnose(as_json=options.json, wake=options.wake)
         case "demo" if options.list:
             return app.list_demos()
         case "demo":
@@ -138,6 +140,7 @@ def _dispatch(options: argparse.Namespace) -> int:
 
 def _launch(options: argparse.Namespace) -> Launch:
     from desktop_app.launch import Launch
+    from desktop_app.services.process_control import is_read_only
 
     return Launch(
         headless=getattr(options, "headless", False),
@@ -148,6 +151,7 @@ def _launch(options: argparse.Namespace) -> Launch:
         language=options.lang,
         theme=options.theme,
         debug=options.debug,
+        read_only=getattr(options, "read_only", False) or is_read_only(),
         metrics=getattr(options, "metrics", None),
     )
 
@@ -173,6 +177,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="[HOST:]PORT",
         help="serve metrics for Prometheus there, to this machine alone unless a HOST is given",
     )
+    window.add_argument("--read-only", action="store_true", help="end no process of the card, whatever is clicked")
     running = _Parser(add_help=False)
     running.add_argument("--headless", action="store_true", help="without a window; needs no display")
     running.add_argument(
@@ -238,6 +243,7 @@ def _parser() -> argparse.ArgumentParser:
     logs.set_defaults(lang=None, theme=None, card=None)
     doctor = commands.add_parser("doctor", parents=[shared], help="what is there, and a reason for everything missing")
     doctor.add_argument("--json", action="store_true", help="as JSON")
+    doctor.add_argument("--wake", action="store_true", help="ask the driver although a card sleeps to save power")
     doctor.set_defaults(lang=None, theme=None, card=None)
     return parser
 

@@ -22,6 +22,7 @@ class Launch:
     language: str | None = None
     theme: str | None = None
     debug: bool = False
+    read_only: bool = False  # no process is ended
     metrics: MetricsAddress | None = None  # where Prometheus may ask; None: nowhere
 
 

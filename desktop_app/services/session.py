@@ -25,6 +25,7 @@ from desktop_app.services.card_choice import check_trainable, choose_card, simul
 from desktop_app.services.card_use import CardUse
 from desktop_app.services.estimator import Compute, EstimateRequest, Estimator, TraceControl
 from desktop_app.services.facade import (
+    EndOutcome,
     EstimateStatus,
     Notice,
     ResumeOffer,
@@ -36,6 +37,7 @@ from desktop_app.services.forecast_feed import ForecastFeed
 from desktop_app.services.locations import sessions_folder
 from desktop_app.services.notice_board import NoticeBoard
 from desktop_app.services.own_cost import OwnCost
+from desktop_app.services.process_control import ProcessControl
 from desktop_app.services.run_desk import RunDesk, RunOrder, TrainerFactory
 from desktop_app.services.run_feed import CHECKPOINT_NOTICE
 from desktop_app.services.run_records import RunRecords
@@ -71,6 +73,7 @@ class Session:
         sampling_hz: float = DEFAULT_HZ,
         tracing: TraceControl | None = None,
         host: Host | None = None,
+        read_only: bool = False,
     ) -> None:
         self.clock = clock
         self.store = Store()
@@ -85,6 +88,9 @@ class Session:
         )
         self.shelf = CardShelf(backend, clock=clock, on_added=self._look_again)
         self._sampler = Sampler(self.shelf, clock, sink=self._feed, interval_s=1.0 / sampling_hz, host=host)
+        self._control = ProcessControl(
+            now_s=clock.now_s, events=self.events, listed=self._feed.processes.get, read_only=read_only
+        )
         self._use = CardUse()
         self._desk = AlertDesk(self.events)
         self._estimator = Estimator(compute_estimate, control=tracing)
@@ -134,6 +140,11 @@ class Session:
         self.run_config: Cell[RunConfig] = Cell(RunConfig())
         self.cost: Cell[SelfCost] = Cell(SelfCost(None, None, sampling_hz, 0, 0))
         self.resume_offer: Cell[ResumeOffer | None] = Cell(None)
+
+    @property
+    def read_only(self) -> bool:
+        """Nothing on this machine is changed: no process is ended."""
+        return self._control.read_only
 
     @property
     def folder(self) -> SessionFolder | None:
@@ -258,6 +269,10 @@ class Session:
             self.resume_offer.set(None)
             threading.Thread(target=_abandon, args=(offer,), name="offer", daemon=True).start()
 
+    def end_process(self, uuid: str, pid: int, *, force: bool = False) -> EndOutcome:
+        """Tell a process on a card to end; events say what came of it. Does not wait."""
+        return self._control.end(uuid, pid, force=force)
+
     def select_card(self, uuid: str) -> None:
         """The card that the next run uses and the window shows; not while a run is active."""
         if not self.run.get().state.active:
@@ -361,6 +376,7 @@ class Session:
             )
         )
         self._observe_use()
+        self._control.look()
         if self.is_watching():
             self._watching.set()
 
