@@ -264,7 +264,8 @@ def main() -> int:
             print("no C compiler for the fake driver library")
             return 1
         (folder / "script").write_text(f"- value count {1 if chosen.hours else chosen.cards}\n")
-        environment = {**os.environ, "LD_LIBRARY_PATH": name, "FAKE_NVML_SCRIPT": str(folder / "script")}
+        fake = {"FAKE_NVML_SCRIPT": str(folder / "script"), "FAKE_NVML_STILL": "1"}
+        environment = {**os.environ, "LD_LIBRARY_PATH": name, **fake}
         if chosen.hours:
             command = [sys.executable, __file__, "--inside", "hours", "--hours", str(chosen.hours)]
             return subprocess.run(command, env=environment, check=False).returncode

@@ -18,9 +18,10 @@ from desktop_app.telemetry.plausibility import Range, judge
 _log = logging.getLogger(__name__)
 
 # Return codes of nvml.h (nvmlReturn_t).
-_SUCCESS: Final = 0
+SUCCESS: Final = 0
 _UNINITIALIZED: Final = 1
 _INVALID_ARGUMENT: Final = 2
+_NOT_SUPPORTED: Final = 3
 _NOT_FOUND: Final = 6
 _LIBRARY_NOT_FOUND: Final = 12
 _FUNCTION_NOT_FOUND: Final = 13
@@ -56,7 +57,7 @@ _SLOW_VERDICTS: Final = frozenset({Reason.NOT_SUPPORTED, Reason.NO_PERMISSION})
 _SOON_VERDICTS: Final = frozenset({Reason.TIMED_OUT, Reason.UNKNOWN_ERROR})
 # nvmlFieldValue_t: id, scope, timestamp, latency, type, return code, value. Unpacked at once: a member of the bindings'
 # struct costs a Python call.
-_FIELD: Final = struct.Struct("=IIqqIiQ")
+FIELD_LAYOUT: Final = struct.Struct("=IIqqIiQ")
 # nvmlValueType_t → how the eight bytes are read, and the width in bits
 _VALUE_TYPES: Final = {
     0: ("=d", 64),
@@ -67,11 +68,11 @@ _VALUE_TYPES: Final = {
     5: ("=i", 32),
     6: ("=H", 16),
 }
-_UNSIGNED_INT: Final = 1  # the usual one, without a detour
-_ALL_32: Final = 2**32 - 1
-_MEMORY_V2: Final = 0x02000028  # nvmlMemory_v2: size 40, version 2
-ALL_LINKS: Final = _ALL_32  # as a scope: NVLink counters summed over all links (nvml.h)
-_MOST_REQUESTS: Final = 128  # of field values that are kept filled; a card asks for two or three sets of them
+UNSIGNED_INT: Final = 1  # the usual ones, without a detour
+UNSIGNED_LONG_LONG: Final = 3
+ALL_32: Final = 2**32 - 1
+MEMORY_V2: Final = 0x02000028  # nvmlMemory_v2: size 40, version 2
+ALL_LINKS: Final = ALL_32  # as a scope: NVLink counters summed over all links (nvml.h)
 # nvmlGpmMetricsGet_t: version, count, two samples; nvmlGpmMetric_t: id, return code, value, three names
 _GPM_HEAD: Final = struct.Struct("@IIPP")
 _GPM_METRIC: Final = struct.Struct("@IidPPP")
@@ -100,7 +101,7 @@ class Answer(NamedTuple):  # a tuple: dozens are made in a tick, and a frozen da
 
 
 def scoped(field_id: int, scope: int) -> int:
-    """A field of one part of the card (a link, a power scope) as an id for ``NvmlDoor.fields``."""
+    """A field of one part of the card (a link, a power scope) as an id for ``FieldsGauge``."""
     return field_id | scope << 32
 
 
@@ -124,7 +125,6 @@ class NvmlDoor:
         self._absent: set[tuple[object, ...]] = set()  # calls (with their struct version) whose symbol is missing
         self._verdicts: dict[tuple[object, ...], tuple[Reason, float]] = {}  # (owner, call, …) → until when
         self._logged: set[tuple[object, ...]] = set()
-        self._requests: dict[tuple[int, ...], bytes] = {}  # of field values, by their ids
 
     @property
     def is_open(self) -> bool:
@@ -165,26 +165,33 @@ class NvmlDoor:
         remembered = self._remembered(key) if self._absent or self._verdicts else None
         return remembered if remembered is not None else self._ask(call, key, arguments)
 
-    def fields(self, handle: Any, field_ids: Sequence[int], *, owner: str) -> dict[int, Answer]:
-        """Several field values by one call (``nvmlDeviceGetFieldValues``). Fields known to be absent are not asked."""
-        call = "nvmlDeviceGetFieldValues"
-        answers: dict[int, Answer] = {}
-        if self._verdicts:
-            for field_id in field_ids:
-                remembered = self._remembered((owner, "field", field_id))
-                if remembered is not None:
-                    answers[field_id] = remembered
-        wanted = [field_id for field_id in field_ids if field_id not in answers] if answers else field_ids
-        if not wanted:
-            return answers
-        key = (owner, call)
+    def function(self, call: str) -> Any:
+        """The library's own function, for a call that is made ready (``nvml_gauge``); ``None``: it has none."""
+        return getattr(getattr(self._pynvml, "nvmlLib", None), call, None)
+
+    def verdict(self, key: tuple[object, ...]) -> Reason | None:
+        """The reason that is still believed for a call, a field."""
         remembered = self._remembered(key) if self._absent or self._verdicts else None
-        whole = remembered or self._ask_fields(key, handle, tuple(wanted))
-        if whole.reason is not None:
-            return answers | dict.fromkeys(wanted, whole)
-        for field_id, found in zip(wanted, _FIELD.iter_unpack(whole.value), strict=True):
-            answers[field_id] = self._field(owner, field_id, found)
-        return answers
+        return None if remembered is None else remembered.reason
+
+    def refused(self, key: tuple[object, ...], code: int | None) -> Reason:
+        """Remember a failure of a call that was made ready. ``None``: there is no such function."""
+        if self._pynvml is None:
+            return Reason.NO_DRIVER
+        return self._refuse(key, _FUNCTION_NOT_FOUND if code is None else code).reason or Reason.UNKNOWN_ERROR
+
+    def field(self, owner: str, field_id: int, found: tuple[Any, ...]) -> Answer:
+        """One field value out of its struct (``FIELD_LAYOUT``)."""
+        _, _, timestamp, _, kind, code, raw = found
+        # A driver that does not know the field may leave the struct as it was: success, no type, no time, zero.
+        if code == _INVALID_ARGUMENT or (code == SUCCESS and timestamp == 0 and kind == 0):
+            code = _NOT_SUPPORTED
+        if code != SUCCESS:
+            return self._refuse((owner, "field", field_id), code)
+        if kind == UNSIGNED_INT:
+            return Answer(raw & ALL_32, bits=32)
+        layout, bits = _VALUE_TYPES.get(kind, ("=Q", 64))
+        return Answer(struct.unpack_from(layout, raw.to_bytes(8, sys.byteorder))[0], bits=bits)
 
     def ask(self, call: str, *arguments: Any, about: tuple[int, ...] = (), owner: str) -> Answer:
         """``query`` for arguments that are no numbers; ``about`` stands for them in the memory of verdicts."""
@@ -208,7 +215,7 @@ class NvmlDoor:
         answers = {}
         for number, metric_id in enumerate(metric_ids):
             _, code, value, *_ = _GPM_METRIC.unpack_from(buffer, _GPM_HEAD.size + number * _GPM_METRIC.size)
-            answers[metric_id] = Answer(value) if code == _SUCCESS else self._refuse((owner, "gpm", metric_id), code)
+            answers[metric_id] = Answer(value) if code == SUCCESS else self._refuse((owner, "gpm", metric_id), code)
         return answers
 
     def samples(self, handle: Any, kind: int, *, since_us: int, owner: str) -> Answer:
@@ -229,29 +236,9 @@ class NvmlDoor:
         if function is None:
             return _FUNCTION_NOT_FOUND, None
         try:
-            return _SUCCESS, function(*arguments)
+            return SUCCESS, function(*arguments)
         except pynvml.NVMLError as error:
             return int(error.value), None
-
-    def _ask_fields(self, key: tuple[object, ...], handle: Any, wanted: tuple[int, ...]) -> Answer:
-        """The structs as bytes. The bindings' own function fills them member by member in Python, four times the cost
-        of the call; here a request that was filled once is copied and handed to the same library."""
-        pynvml = self._pynvml
-        library = getattr(pynvml, "nvmlLib", None)
-        function = getattr(library, str(key[1]), None)
-        if pynvml is None:
-            return Answer(reason=Reason.NO_DRIVER)
-        if function is None:
-            return self._refuse(key, _FUNCTION_NOT_FOUND)
-        request = self._requests.get(wanted)
-        if request is None:
-            if len(self._requests) >= _MOST_REQUESTS:
-                self._requests.clear()
-            request = b"".join(_FIELD.pack(field_id & _ALL_32, field_id >> 32, 0, 0, 0, 0, 0) for field_id in wanted)
-            self._requests[wanted] = request
-        buffer = ctypes.create_string_buffer(request, len(request))
-        code = function(handle, len(wanted), buffer)
-        return Answer(buffer.raw) if code == _SUCCESS else self._refuse(key, code)
 
     def _remembered(self, key: tuple[object, ...]) -> Answer | None:
         if self._absent and key[1:] in self._absent:
@@ -274,25 +261,13 @@ class NvmlDoor:
         try:
             return Answer(function(*arguments))
         except pynvml.NVMLError as error:
-            if nothing is not None and error.value in (_SUCCESS, _NOT_FOUND):  # the bindings raise success without data
+            if nothing is not None and error.value in (SUCCESS, _NOT_FOUND):  # the bindings raise success without data
                 return Answer(nothing)
             return self._refuse(key, int(error.value))
         except pynvml.NVMLLibraryMismatchError:  # how the bindings name a missing symbol in a few calls
             return self._refuse(key, _FUNCTION_NOT_FOUND)
         except UnicodeDecodeError:  # a string that is none
             return self._refuse(key, _UNKNOWN)
-
-    def _field(self, owner: str, field_id: int, found: tuple[Any, ...]) -> Answer:
-        _, _, timestamp, _, kind, code, raw = found
-        # A driver that does not know the field may leave the struct as it was: success, no type, no time, zero.
-        if code == _INVALID_ARGUMENT or (code == _SUCCESS and timestamp == 0 and kind == 0):
-            code = 3
-        if code != _SUCCESS:
-            return self._refuse((owner, "field", field_id), code)
-        if kind == _UNSIGNED_INT:
-            return Answer(raw & _ALL_32, bits=32)
-        layout, bits = _VALUE_TYPES.get(kind, ("=Q", 64))
-        return Answer(struct.unpack_from(layout, raw.to_bytes(8, sys.byteorder))[0], bits=bits)
 
     def _refuse(self, key: tuple[object, ...], code: int) -> Answer:
         reason = _REASONS.get(code, Reason.UNKNOWN_ERROR)
@@ -312,7 +287,7 @@ class NvmlDoor:
 def memory_answer(door: NvmlDoor, handle: Any, uuid: str, *, v2: bool) -> Answer:
     """The memory struct of one version: v2 keeps the driver's reserve apart, v1 counts it as used."""
     if v2:
-        return door.query("nvmlDeviceGetMemoryInfo", handle, _MEMORY_V2, owner=uuid)
+        return door.query("nvmlDeviceGetMemoryInfo", handle, MEMORY_V2, owner=uuid)
     return door.query("nvmlDeviceGetMemoryInfo", handle, owner=uuid)
 
 

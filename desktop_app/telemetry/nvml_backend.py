@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,7 +46,10 @@ _GPUS_FOLDER: Final = Path("/proc/driver/nvidia/gpus")
 
 @dataclass(frozen=True, slots=True)
 class NvmlProbe:
-    """What a look at the driver found. ``reason`` is ``None`` when at least one card can be read."""
+    """What a look at the driver found. ``reason`` is ``None`` when at least one card can be read.
+
+    ``readings``: one of each field; those that need two moments are not there yet.
+    """
 
     reason: Reason | None
     detail: str
@@ -54,6 +57,7 @@ class NvmlProbe:
     driver_version: str | None = None
     cuda_driver_version: str | None = None
     cards: tuple[Card, ...] = ()
+    readings: Mapping[str, Mapping[str, Reading]] = field(default_factory=dict)
 
 
 class NvmlBackend:
@@ -78,7 +82,7 @@ class NvmlBackend:
         self._cards: dict[str, NvmlCard] = {}
         self._handles: dict[str, Any] = {}
         self._xids = XidWatch(self._door, now_s=clock.now_s)
-        self._present: tuple[Card, ...] = ()
+        self._present: dict[str, Card] = {}
         self._directory = ProcessDirectory()
         self._pid = os.getpid()
         self._gpus_folder = gpus_folder
@@ -92,18 +96,18 @@ class NvmlBackend:
         """All cards that answer, in the driver's order. Raises ``BackendUnavailable`` when there is none."""
         self._check_process()
         if self._door.is_open and self._present:
-            return self._present
+            return tuple(self._present.values())
         self._gpus_at_opening = self._gpus()
         self._door.open()
-        self._present = with_torch_indexes(self._find_cards())
+        self._present = {card.uuid: card for card in with_torch_indexes(self._find_cards())}
         if not self._present:
             self.close()
             raise BackendUnavailable(Reason.GPU_LOST, "NVIDIA's driver runs but sees no card", Advice.CHECK_CARD)
         unheard = self._xids.start(self._handles)
-        self._present = tuple(self._with_errors(card, unheard) for card in self._present)
-        for card in self._present:
+        self._present = {uuid: self._with_errors(card, unheard) for uuid, card in self._present.items()}
+        for card in self._present.values():
             self._cards[card.uuid].card = card
-        return self._present
+        return tuple(self._present.values())
 
     def has_changed(self) -> bool:
         """Whether a card was plugged in or out, or split in another way, since the opening. No call into the driver."""
@@ -151,7 +155,7 @@ class NvmlBackend:
         """
         if os.getpid() != self._pid:
             return
-        self._present = ()
+        self._present = {}
         for card in self._cards.values() if self._door.is_open else ():
             card.close()
         if self._xids.stop():
@@ -166,6 +170,7 @@ class NvmlBackend:
         except BackendUnavailable as error:
             return NvmlProbe(reason=error.reason, detail=error.detail, advice_code=error.advice_code)
         versions = driver_versions(self._door)
+        readings = {card.uuid: {**self.read_fast(card), **self.read_slow(card)} for card in cards}
         self.close()
         driver = versions["driver"]
         return NvmlProbe(
@@ -174,6 +179,7 @@ class NvmlBackend:
             driver_version=str(driver.value) if driver.reason is None else None,
             cuda_driver_version=cuda_version(versions["cuda"]),
             cards=cards,
+            readings=readings,
         )
 
     def _find_cards(self) -> tuple[Card, ...]:
@@ -215,9 +221,7 @@ class NvmlBackend:
         self._check_process()
         if not self._door.is_open:
             raise BackendUnavailable(Reason.NO_DRIVER, "NVIDIA's driver library is not open", Advice.TRY_AGAIN)
-        if all(present.uuid != card.uuid for present in self._present):
-            return None
-        return self._cards.get(card.uuid)
+        return self._cards.get(card.uuid) if card.uuid in self._present else None
 
     def _gpus(self) -> frozenset[str]:
         try:

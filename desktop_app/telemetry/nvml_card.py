@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from desktop_app.core.telemetry import (
-    FAST_FIELDS,
     SLOW_FIELDS,
     Card,
     EnergySource,
@@ -16,17 +15,17 @@ from desktop_app.core.telemetry import (
     Reason,
 )
 from desktop_app.telemetry.backend import missing
-from desktop_app.telemetry.counters import BusyShare, ByteRate, EnergyCounter, EnergyIntegral
-from desktop_app.telemetry.nvml import Answer, NvmlDoor, memory_answer
+from desktop_app.telemetry.counters import EnergyCounter, EnergyIntegral
+from desktop_app.telemetry.nvml import Answer, NvmlDoor
 from desktop_app.telemetry.nvml_details import DETAIL_IDS, NvmlDetails
-from desktop_app.telemetry.nvml_facts import CLOCK_MEMORY, CLOCK_SM, SystemMemory, Traits
+from desktop_app.telemetry.nvml_facts import SystemMemory, Traits
+from desktop_app.telemetry.nvml_fast import FastLane
+from desktop_app.telemetry.nvml_gauge import FieldsGauge
 from desktop_app.telemetry.nvml_gpm import GPM_FIELDS
 from desktop_app.telemetry.nvml_instances import NvmlInstances
 from desktop_app.telemetry.nvml_processes import CardProcesses
-from desktop_app.telemetry.nvml_temperatures import temperature
 from desktop_app.telemetry.plausibility import (
     BYTES,
-    CLOCK_MHZ,
     COUNT,
     ENERGY_MJ,
     FAN_PERCENT,
@@ -36,26 +35,13 @@ from desktop_app.telemetry.plausibility import (
     PERFORMANCE_STATE,
     POWER_W,
     TEMPERATURE_C,
-    judge_used_memory,
-    without_all_zeros,
 )
 from desktop_app.telemetry.processes import ProcessDirectory
 from desktop_app.telemetry.sampled_load import GPU_SAMPLES, MEMORY_SAMPLES, SampledLoad
 from desktop_app.telemetry.stuck_load import StuckLoad
 
-# Field ids of nvml.h. The throttle counters are the long-standing ones: the newer ids for heat (251 to 253, then 269 to
-# 271, CLOCKS_EVENT_REASON_*) were renumbered between headers, so that one number means two things on two drivers.
-_POWER_AVERAGE: Final = 185
-_POWER_INSTANT: Final = 186
-_PCIE_TX: Final = 197
-_PCIE_RX: Final = 198
-_THROTTLE_POWER: Final = 74
-_THROTTLE_THERMAL: Final = 75
 _MEMORY_TEMPERATURE: Final = 82
 _SLOW_IDS: Final = (_MEMORY_TEMPERATURE, *DETAIL_IDS)
-_FAST_IDS: Final = (_POWER_INSTANT, _POWER_AVERAGE, _PCIE_RX, _PCIE_TX, _THROTTLE_POWER, _THROTTLE_THERMAL)
-_RATES: Final = {"pcie_rx_bytes_per_s": _PCIE_RX, "pcie_tx_bytes_per_s": _PCIE_TX}
-_SHARES: Final = {"throttle_power_percent": _THROTTLE_POWER, "throttle_thermal_percent": _THROTTLE_THERMAL}
 _ECC_UNCORRECTED: Final = 1
 _ECC_VOLATILE: Final = 0  # since the driver was loaded
 _MILLI: Final = 1e-3
@@ -94,12 +80,9 @@ class NvmlCard:
         self.card = card
         self._traits = traits
         self._system_memory = system_memory
-        self._details = NvmlDetails(door, handle, owner=card.uuid)
-        self._instances = NvmlInstances(door, handle, card) if traits.mig else None
+        self._make_ready()
         self._processes = CardProcesses(door, directory=directory)
         self._utilization = Reading(None, Reason.NOT_READ_YET)
-        self._rates = {field: ByteRate() for field in _RATES}
-        self._shares = {field: BusyShare() for field in _SHARES}
         self._counter = EnergyCounter()
         self._integral = EnergyIntegral()
         self._stuck = StuckLoad(power_limit_w=card.power_limit_w)
@@ -112,32 +95,24 @@ class NvmlCard:
         """The same card after the driver came back: energy goes on, rates start anew."""
         self._handle, self.card, self._traits = handle, card, traits
         self._processes.reopened()
-        for rate in self._rates.values():
-            rate.forget()
-        for share in self._shares.values():
-            share.forget()
-        self._details = NvmlDetails(self._door, handle, owner=card.uuid)
-        self._instances = NvmlInstances(self._door, handle, card) if traits.mig else None
+        self._make_ready()
         self._integral.update(0.0, None)
+
+    def _make_ready(self) -> None:
+        """Everything that holds the driver's handle. Rates start anew with it."""
+        door, handle, owner = self._door, self._handle, self.card.uuid
+        self._fast = FastLane(door, handle, owner=owner, traits=self._traits, system_memory=self._system_memory)
+        self._slow_fields = FieldsGauge(door, handle, _SLOW_IDS, owner=owner)
+        self._details = NvmlDetails(door, handle, owner=owner)
+        self._instances = NvmlInstances(door, handle, self.card) if self._traits.mig else None
 
     def read_fast(self, t_s: float) -> Mapping[str, Reading]:
         """All of ``FAST_FIELDS``. ``t_s``: session time, for rates."""
-        readings = missing(FAST_FIELDS, Reason.NOT_READ_YET)
-        utilization = self._query("nvmlDeviceGetUtilizationRates")
-        readings["utilization_percent"] = utilization.part("gpu").judged(PERCENT)
-        readings["memory_utilization_percent"] = utilization.part("memory").judged(PERCENT)
-        readings["temperature_c"] = temperature(self._door, self._handle, self.card.uuid)
-        readings["sm_clock_mhz"] = self._query("nvmlDeviceGetClockInfo", CLOCK_SM).judged(CLOCK_MHZ)
-        readings["memory_clock_mhz"] = self._query("nvmlDeviceGetClockInfo", CLOCK_MEMORY).judged(CLOCK_MHZ)
-        fields = self._door.fields(self._handle, _FAST_IDS, owner=self.card.uuid)
-        readings.update(self._power(fields))
-        readings = without_all_zeros(readings)
+        readings = self._fast.read(t_s)
         for field, sampled in self._sampled.items():
             readings[field] = sampled.mean(
                 t_s, readings[field], door=self._door, handle=self._handle, owner=self.card.uuid
             )
-        readings["memory_used_bytes"] = self._used_memory()
-        readings.update(self._moved(t_s, fields))
         power = readings["power_w"] if readings["power_w"].value is not None else readings["power_average_w"]
         self._integral.update(t_s, power.value)
         readings["utilization_percent"] = self._stuck.judge(
@@ -151,7 +126,7 @@ class NvmlCard:
 
     def read_slow(self, t_s: float) -> Mapping[str, Reading]:
         """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS``. ``t_s``: session time, for rates."""
-        fields = self._door.fields(self._handle, _SLOW_IDS, owner=self.card.uuid)
+        fields = self._slow_fields.answers()
         readings = missing(SLOW_FIELDS, Reason.NOT_READ_YET)
         readings["fan_percent"] = self._query("nvmlDeviceGetFanSpeed").judged(FAN_PERCENT)
         readings["performance_state"] = self._query("nvmlDeviceGetPerformanceState").judged(PERFORMANCE_STATE)
@@ -189,43 +164,6 @@ class NvmlCard:
 
     def _query(self, call: str, *arguments: int) -> Answer:
         return self._door.query(call, self._handle, *arguments, owner=self.card.uuid)
-
-    def _used_memory(self) -> Reading:
-        if self._traits.shared_memory:
-            return Reading(float(self._system_memory()[1]))
-        answer = memory_answer(self._door, self._handle, self.card.uuid, v2=self._traits.memory_v2)
-        if answer.reason is not None:
-            return Reading(None, answer.reason)
-        return judge_used_memory(int(answer.value.total), int(answer.value.used))
-
-    def _power(self, fields: Mapping[int, Answer]) -> dict[str, Reading]:
-        """Draw of the moment and one-second average, never one for the other."""
-        power = {
-            "power_w": fields[_POWER_INSTANT].judged(POWER_W, scale=_MILLI),
-            "power_average_w": fields[_POWER_AVERAGE].judged(POWER_W, scale=_MILLI),
-        }
-        older = "power_average_w" if self._traits.power_is_average else "power_w"
-        if power[older].reason is Reason.NOT_SUPPORTED:
-            power[older] = self._query("nvmlDeviceGetPowerUsage").judged(POWER_W, scale=_MILLI)
-        return power
-
-    def _moved(self, t_s: float, fields: Mapping[int, Answer]) -> dict[str, Reading]:
-        readings: dict[str, Reading] = {}
-        for field, field_id in _RATES.items():
-            answer, rate = fields[field_id], self._rates[field]
-            if answer.reason is not None:
-                rate.forget()
-                readings[field] = Reading(None, answer.reason)
-            else:
-                readings[field] = rate.update(t_s, int(answer.value), bits=answer.bits)
-        for field, field_id in _SHARES.items():
-            counted, share = fields[field_id].judged(COUNT), self._shares[field]
-            if counted.value is None:
-                share.forget()
-                readings[field] = counted
-            else:
-                readings[field] = share.update(t_s, int(counted.value))
-        return readings
 
     def _energy(self) -> Reading:
         if self.card.energy_source is EnergySource.COUNTER:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.fact_sheet import FactSheet
 from desktop_app.telemetry.nvml import NvmlDoor
+from desktop_app.telemetry.nvml_gauge import FieldsGauge
 from desktop_app.telemetry.plausibility import MARGIN_C, TEMPERATURE_C
 
 SENSOR_GPU: Final = 0
@@ -49,7 +50,7 @@ def _by_margin(door: NvmlDoor, handle: Any, uuid: str) -> dict[str, Reading]:
     temperature, and the limits of slowdown and shutdown lie below 0 (nvidia-smi -q -d TEMPERATURE)."""
     now = temperature(door, handle, uuid)
     margin = door.query("nvmlDeviceGetMarginTemperature", handle, owner=uuid).judged(MARGIN_C)
-    limits = door.fields(handle, [field_id for _, field_id in _THRESHOLDS.values()], owner=uuid)
+    limits = FieldsGauge(door, handle, [field_id for _, field_id in _THRESHOLDS.values()], owner=uuid).answers()
     return {
         name: _limit_temperature(now, margin, limits[field_id].judged(MARGIN_C))
         for name, (_, field_id) in _THRESHOLDS.items()

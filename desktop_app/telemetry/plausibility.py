@@ -14,6 +14,8 @@ _SENTINEL_SLACK: Final = 2**20
 _SENTINELS_64: Final = (2**63, 2**64)
 _SENTINEL_32: Final = 2**32 - 1
 
+_LARGEST_MEMORY: Final = 2**62  # below all sentinels
+
 IMPLAUSIBLE: Final = Reading(None, Reason.IMPLAUSIBLE)
 
 
@@ -55,6 +57,11 @@ def is_sentinel(value: float) -> bool:
     return value == _SENTINEL_32 or any(abs(value - sentinel) <= _SENTINEL_SLACK for sentinel in _SENTINELS_64)
 
 
+def is_count(raw: float) -> bool:
+    """Whether a counter of the driver can be true."""
+    return 0 <= raw <= COUNT.high and raw != _SENTINEL_32
+
+
 def judge(raw: float, allowed: Range, *, scale: float = 1.0) -> Reading:
     """``raw × scale`` as a reading, or the reason why it cannot be one."""
     usual = 0 < raw < _SENTINEL_32  # nearly always
@@ -66,7 +73,7 @@ def judge(raw: float, allowed: Range, *, scale: float = 1.0) -> Reading:
 
 def judge_used_memory(total_bytes: int, used_bytes: int) -> Reading:
     """Used memory, unless it is more than there is or there is none."""
-    if total_bytes <= 0 or is_sentinel(total_bytes) or is_sentinel(used_bytes):
+    if not 0 < total_bytes < _LARGEST_MEMORY or _SENTINEL_32 in (total_bytes, used_bytes):
         return IMPLAUSIBLE
     return Reading(float(used_bytes)) if 0 <= used_bytes <= total_bytes else IMPLAUSIBLE
 
