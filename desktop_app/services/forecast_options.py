@@ -44,12 +44,12 @@ def add_explain_options(parser: argparse.ArgumentParser) -> None:
 def add_export_options(parser: argparse.ArgumentParser) -> None:
     """What of which session, and where to."""
     parser.add_argument("session", type=Path, metavar="SESSION", help="a folder of sessions/, or its name")
-    parser.add_argument(
-        "--forecast-trace",
-        type=Path,
-        required=True,
-        metavar="OUT.csv",
-        help="write the run as a trace for floodmark forecast",
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--forecast-trace", type=Path, metavar="OUT.csv", help="write the run as a trace for floodmark forecast"
+    )
+    what.add_argument(
+        "--csv", type=Path, metavar="FOLDER", help="write every table to a CSV file in a new or empty folder"
     )
 
 

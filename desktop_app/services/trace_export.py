@@ -29,7 +29,7 @@ def export_trace(session: Path, out: Path) -> int:
 
     ``ConfigError`` when it is no session, ``FloodmarkError`` when ``out`` cannot be written.
     """
-    with closing(_open(session)) as connection:
+    with closing(open_session(session)) as connection:
         try:
             with out.open("w", encoding="utf-8", newline="") as file:
                 return write_rows(rows_of(connection), file)
@@ -57,7 +57,11 @@ def rows_of(connection: sqlite3.Connection) -> Iterator[TraceRow]:
         yield row
 
 
-def _open(session: Path) -> sqlite3.Connection:
+def open_session(session: Path) -> sqlite3.Connection:
+    """The database of a session, to read only: of its folder, its name below ``sessions/``, or the file itself.
+
+    ``ConfigError`` when it is none.
+    """
     if not session.exists() and session.name == str(session):
         session = sessions_folder() / session
     database = session / "samples.db" if session.is_dir() else session
