@@ -25,9 +25,8 @@ _GROWING: Final = frozenset({Category.ACTIVATIONS, Category.INPUTS})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceFamily:
-    """One table of events whose sizes follow the batch size. ``events`` are the table's rows."""
+    """One table of events whose sizes follow the batch size."""
 
-    events: tuple[TraceEvent, ...]
     batch_size: int
     _table: EventTable
     _sizes: FloatArray
@@ -76,12 +75,7 @@ class TraceFamily:
         others = np.array([row.other_size for row in rows], dtype=np.float64)
         table = EventTable.from_events(events, tuple(pair[0] for pair in calls))
         slopes = (others - sizes) / (other_batch - batch_size)
-        return cls(tuple(events), batch_size, table, sizes, slopes, tuple(calls), other_batch)
-
-    def sizes_at(self, batch_size: int) -> list[int]:
-        """The size of every event at this batch size, bytes."""
-        found: list[int] = self._sizes_at(batch_size).tolist()
-        return found
+        return cls(batch_size, table, sizes, slopes, tuple(calls), other_batch)
 
     def at(self, batch_size: int) -> EventTable:
         """The whole table at this batch size."""

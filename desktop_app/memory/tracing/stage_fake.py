@@ -7,10 +7,9 @@ build without CUDA lacks, the attention chooser, multi-tensor optimizers, and mo
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any, Final, cast
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
 
 import torch
 from torch import nn
@@ -23,7 +22,8 @@ from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.tensor_sources import tensors_in
 from desktop_app.memory.tracing.attention import AttentionCall, AttentionChooser
 from desktop_app.memory.tracing.shim import claim_guard
-from desktop_app.memory.tracing.stage_answers import autocast_dtype, card_answers, patch
+from desktop_app.memory.tracing.stage_answers import card_answers, patch
+from desktop_app.memory.tracing.stage_choices import StageChoices
 from desktop_app.memory.tracing.stage_guesses import NO_GUESS, Guesses
 from desktop_app.memory.tracing.stage_kernels import FakeKernels
 from desktop_app.memory.tracing.stage_meta_kernels import has_kernel
@@ -71,26 +71,15 @@ class CudaFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
 
 
-class FakeCudaStage:
+class FakeCudaStage(StageChoices):
     """A ``Stage`` of fake CUDA tensors. Runs in: the process that traces, one at a time."""
 
     def __init__(self, card: CardSpec | None, *, rung: str, attention: str = "auto") -> None:
+        super().__init__(card, attention=attention)
         self.rung: str = rung
         self.device: torch.device = torch.device("cuda", 0)
-        self._card: Final = card
-        self.made_up: Guesses = Guesses()
-        self._chooser: Final = AttentionChooser(card.compute_capability if card else None, attention)
         self._mode: Final = CudaFakeMode(self.made_up)
         self._kernels: Final = FakeKernels(self._mode)
-
-    @property
-    def guesses(self) -> Counter[str]:
-        return self.made_up.counts
-
-    @property
-    def kernels(self) -> dict[str, str]:
-        taken = self._chooser.kernels()
-        return {"attention": taken} if taken else {}
 
     def make(self, func: Any, args: Any, kwargs: Any) -> Any:
         return self._kernels.call(func, args, kwargs)
@@ -130,12 +119,6 @@ class FakeCudaStage:
             stack.callback(_choosers.pop)
             stack.enter_context(self._mode)
             yield
-
-    def autocast(self, precision: str) -> AbstractContextManager[None]:
-        dtype = autocast_dtype(precision)
-        if dtype is None:
-            return nullcontext()
-        return cast(AbstractContextManager[None], torch.autocast("cuda", dtype=dtype))
 
     def _fake(self, tensor: torch.Tensor) -> torch.Tensor:
         """The same tensor on the card: size, strides and dtype, no values."""

@@ -6,10 +6,9 @@ multi-tensor and fused optimizers because meta tensors are counted among the dev
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any, Final, cast
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
 
 import torch
 from torch import nn
@@ -19,9 +18,8 @@ from torch.utils import _foreach_utils, checkpoint
 from desktop_app.memory.card_spec import CardSpec
 from desktop_app.memory.cuda_autocast import clear_casts, follow_autocast
 from desktop_app.memory.meta_kernels import META_KERNELS
-from desktop_app.memory.tracing.attention import AttentionChooser
-from desktop_app.memory.tracing.stage_answers import autocast_dtype, card_answers, patch
-from desktop_app.memory.tracing.stage_guesses import Guesses
+from desktop_app.memory.tracing.stage_answers import card_answers, patch
+from desktop_app.memory.tracing.stage_choices import StageChoices
 from desktop_app.memory.tracing.stage_meta_kernels import register_meta_kernels
 from desktop_app.memory.tracing.stage_models import empty_as, replace_tensors
 
@@ -29,24 +27,13 @@ _META: Final = torch.device("meta")
 _SUPPORTED: Final = ("_get_foreach_kernels_supported_devices", "_get_fused_kernels_supported_devices")
 
 
-class MetaStage:
+class MetaStage(StageChoices):
     """A ``Stage`` of meta tensors. Runs in: the thread that opened it."""
 
     def __init__(self, card: CardSpec | None, *, attention: str = "auto") -> None:
+        super().__init__(card, attention=attention)
         self.rung: str = "meta"
         self.device: torch.device = _META
-        self.made_up: Guesses = Guesses()
-        self._card: Final = card
-        self._chooser: Final = AttentionChooser(card.compute_capability if card else None, attention)
-
-    @property
-    def guesses(self) -> Counter[str]:
-        return self.made_up.counts
-
-    @property
-    def kernels(self) -> dict[str, str]:
-        taken = self._chooser.kernels()
-        return {"attention": taken} if taken else {}
 
     def make(self, func: Any, args: Any, kwargs: Any) -> Any:
         return META_KERNELS.call(func, args, kwargs)
@@ -77,12 +64,6 @@ class MetaStage:
             stack.enter_context(torch.compiler.set_stance("force_eager"))  # what is compiled is traced as it is written
             stack.enter_context(follow_autocast(self._chooser))
             yield
-
-    def autocast(self, precision: str) -> AbstractContextManager[None]:
-        dtype = autocast_dtype(precision)
-        if dtype is None:
-            return nullcontext()
-        return cast(AbstractContextManager[None], torch.autocast("cuda", dtype=dtype))
 
 
 def _with_meta(supported: Callable[[], list[str]]) -> Callable[[], list[str]]:

@@ -17,10 +17,11 @@ from torch import nn
 from desktop_app.core.load import CardLoad
 from desktop_app.core.steps import Category, Phase
 from desktop_app.core.units import GIB, MIB
+from desktop_app.memory.estimate_replay import replay_table
+from desktop_app.memory.estimate_table import EventTable
 from desktop_app.memory.overheads import CUBLAS_WORKSPACE_BYTES, CardSpec, ContextPrior
 from desktop_app.memory.simulated_device import SimulatedDevice
 from desktop_app.memory.trace import trace_training
-from desktop_app.memory.trace_events import replay_peaks
 from tests.unit.memory.trainings import (
     HUGE,
     Recording,
@@ -69,7 +70,7 @@ def parameter_bytes(model: nn.Module) -> int:
 @pytest.mark.parametrize("training", TRAININGS.values(), ids=TRAININGS.keys())
 def test_a_real_run_holds_to_the_byte_what_the_trace_says(training: Training) -> None:
     trace = trace_training(training, batch_size=24, card=HUGE)
-    traced = replay_peaks(trace.events)
+    traced = replay_table(EventTable.of(trace))
     with SimulatedDevice(HUGE) as device:
         training.run(device, batch_size=24)
         stats = device.stats()
@@ -184,13 +185,11 @@ def test_states_of_a_resumed_optimizer_are_on_the_card() -> None:
 
 def smallest_room(training: Training, batch_size: int) -> int:
     """By replay: the fewest bytes, in steps of 2 MiB, with which the training does not run out."""
-    events = trace_training(training, batch_size=batch_size, card=HUGE).events
+    table = EventTable.of(trace_training(training, batch_size=batch_size, card=HUGE))
     low, high = 0, 1 << 12
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (middle, high) if replay_peaks(events, limit_bytes=middle * 2 * MIB).out_of_memory else (low, middle)
-        )
+        low, high = (middle, high) if replay_table(table, limit_bytes=middle * 2 * MIB).out_of_memory else (low, middle)
     return high * 2 * MIB
 
 

@@ -14,9 +14,12 @@ from torch.nn import functional
 
 from desktop_app.core.steps import Category, Phase
 from desktop_app.core.units import GIB, MIB
+from desktop_app.memory.estimate_family import TraceFamily
+from desktop_app.memory.estimate_replay import owners_at, phase_maxima, replay_table
+from desktop_app.memory.estimate_table import EventTable
 from desktop_app.memory.overheads import CardSpec
 from desktop_app.memory.trace import TraceSubject, UntraceableError, trace_ops, trace_training
-from desktop_app.memory.trace_events import Trace, TraceFamily, replay_peaks
+from desktop_app.memory.trace_data import Trace
 from tests.unit.memory.trainings import (
     HUGE,
     Residual,
@@ -94,8 +97,10 @@ def test_a_second_step_repeats_the_first_but_for_the_optimizer_state() -> None:
 
 
 def test_accumulation_keeps_gradients_and_one_micro_batch() -> None:
-    once = replay_peaks(trace_training(Training(cnn, adamw), batch_size=32).events).live_peak_bytes
-    more = replay_peaks(trace_training(Training(cnn, adamw, accumulation=4), batch_size=32).events).live_peak_bytes
+    once, more = (
+        replay_table(EventTable.of(trace_training(training, batch_size=32))).live_peak_bytes
+        for training in (Training(cnn, adamw), Training(cnn, adamw, accumulation=4))
+    )
     assert 0 <= more - once <= 2 * parameter_bytes(cnn())
 
 
@@ -103,7 +108,9 @@ def test_accumulation_keeps_gradients_and_one_micro_batch() -> None:
 
 
 def activations(trace: Trace) -> int:
-    return replay_peaks(trace.events, detail=True).categories[Category.ACTIVATIONS]
+    table = EventTable.of(trace)
+    curves = replay_table(table)
+    return owners_at(table, curves, curves.peak_index)[Category.ACTIVATIONS]
 
 
 def test_mixed_precision_is_not_traced_as_full_precision() -> None:
@@ -208,7 +215,8 @@ def test_half_precision_batch_norm_keeps_its_statistics_in_full() -> None:
 
 
 def test_validation_does_not_keep_activations() -> None:
-    phases = replay_peaks(trace_training(Training(cnn, adamw), batch_size=512).events, detail=True).phases
+    table = EventTable.of(trace_training(Training(cnn, adamw), batch_size=512))
+    phases = phase_maxima(table, replay_table(table, apart=True).reserved_bytes)
     assert phases[Phase.VALIDATION] < phases[Phase.BACKWARD]
     assert set(phases) == {Phase.BUILD, Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.ZERO, Phase.VALIDATION}
 
@@ -305,8 +313,8 @@ def test_two_traces_give_the_trace_at_any_batch_size(training: Training, batch_s
     )
     assert family is not None
     trace = trace_training(training, batch_size=batch_size, card=HUGE)
-    between = replay_peaks(family.events, family.sizes_at(batch_size))
-    real = replay_peaks(trace.events)
+    between = replay_table(family.at(batch_size))
+    real = replay_table(EventTable.of(trace))
     staging = sum(event.size_bytes for event in trace.events if event.op == "reduce.staging")
     assert between.live_peak_bytes == pytest.approx(real.live_peak_bytes, abs=max(staging, 512))
     assert between.reserved_peak_bytes == pytest.approx(real.reserved_peak_bytes, abs=max(2 * MIB, staging))
