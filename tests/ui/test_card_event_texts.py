@@ -1,4 +1,4 @@
-"""The words for pushed errors."""
+"""The words for pushed errors, and for processes that are ended."""
 
 from __future__ import annotations
 
@@ -37,3 +37,16 @@ def test_the_lane_names_it_and_counts_it() -> None:
     assert first == "14:32:08  Xid 79: the GPU has fallen off the bus (4,999 times)"
     assert "reach the card" in meaning
     assert "Restart" in advice
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "words"),
+    [
+        (EventKind.CHANGE, "process.asked", "process told to end"),
+        (EventKind.CHANGE, "process.still_there", "process has not ended"),
+        (EventKind.ERROR, "process.no_permission", "process not ended"),
+        (EventKind.ERROR, "run.failed", "failed"),
+    ],
+)
+def test_the_lane_says_what_came_of_ending_a_process(kind: EventKind, code: str, words: str) -> None:
+    assert texts.event(Event(3.0, kind, Level.INFO, code)) == words
