@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
@@ -22,6 +22,7 @@ from desktop_app.forecast.coming_call import (
     within,
 )
 from desktop_app.forecast.demand_tail import DemandTail, Tail
+from desktop_app.forecast.micro_steps import MicroSteps
 from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo, worst
 from desktop_app.forecast.shape_demand import ShapeDemand, ShapeNeed
 
@@ -64,6 +65,7 @@ class BatchShapeCause(CauseModel):
 
     def __init__(self) -> None:
         self._demand = ShapeDemand()
+        self._micro_steps = MicroSteps()
         self._ascent = AscentWatch()
         self._tail = DemandTail()
         self._tail_now: Tail | None = None
@@ -114,8 +116,11 @@ class BatchShapeCause(CauseModel):
         if sample.phase is not Phase.FORWARD or sample.ended or sample.batch is None or sample.memory is None:
             return
         need = self._demand.need(sample.batch)
-        if need is None or need.seen_bytes is not None:
+        more = self._micro_steps.take(step=sample.step, done=sample.done, live_bytes=sample.memory.live_bytes)
+        if need is None or (need.seen_bytes is not None and more is None):
             return
+        if more is not None:
+            need = replace(need, need=need.need.plus(more))
         # From the second micro-step on gradients are live already, and they are part of the demand.
         base = sample.memory.live_bytes if sample.done == 0 else self._trough_bytes
         self._coming = _Coming(sample.step, self._judge_next(sample.batch, need, base, sample.memory, view))
