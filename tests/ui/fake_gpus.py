@@ -27,8 +27,8 @@ from desktop_app.services.facade import TelemetryStatus
 from tests.ui import fake_data
 from tests.ui.fake_workspace import FakeState, FakeWorkspace
 
-SECONDS: Final = 300
-_LOST_AT_S: Final = 210.0
+SECONDS: Final = 120
+_LOST_AT_S: Final = 80.0
 
 
 class Gpus(StrEnum):
@@ -48,7 +48,7 @@ _COUNTS: Final = {Gpus.TWO: 2, Gpus.EIGHT: 8, Gpus.SIXTEEN: 16, Gpus.STRAGGLER: 
 
 
 def gpu_workspace(gpus: Gpus | str) -> FakeWorkspace:
-    """A workspace at rest but for its cards, which have five minutes behind them."""
+    """A workspace at rest but for its cards, which have two minutes behind them."""
     workspace = FakeWorkspace(FakeState.NOTHING)
     which = Gpus(gpus)
     known = tuple(_card(which, index) for index in range(_COUNTS.get(which, 1)))

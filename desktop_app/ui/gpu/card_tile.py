@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from desktop_app.ui.brush import LEFT, RIGHT, Typeset, write
 from desktop_app.ui.charts.curves_item import cosmetic_pen
-from desktop_app.ui.gpu.tile_reader import Bar, TileState, mark_text
+from desktop_app.ui.gpu.tile_reader import Bar, Spark, TileState, mark_text
 from desktop_app.ui.texts import gpu
 from desktop_app.ui.theme import CONTROL_RADIUS, PANEL_RADIUS, Theme, color
 
@@ -45,6 +45,8 @@ class CardTile(QAbstractButton):
         self._theme = theme
         self._types = Typeset(self.font())
         self._state = state
+        self._drawn_spark: object = None
+        self._lines: list[QPolygonF] = []
         self.painted = 0  # for tests
         self._tell()
 
@@ -179,21 +181,17 @@ class CardTile(QAbstractButton):
             top += _INSTANCE_ROW * line
 
     def _paint_spark(self, painter: QPainter, room: QRectF) -> None:
-        points = self._state.spark
-        if room.width() < 12 or len(points) < 2:
+        if room.width() < 12 or len(self._state.spark) < 2:
             return
+        if self._drawn_spark != (self._state.spark, room.width(), room.height()):
+            self._drawn_spark = self._state.spark, room.width(), room.height()
+            self._lines = spark_lines(self._state.spark, room)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
         painter.setPen(cosmetic_pen(color(self._theme.grid)))
         painter.drawLine(room.bottomLeft(), room.bottomRight())
         painter.setPen(cosmetic_pen(color(self._theme.utilization)))
-        piece = QPolygonF()
-        for x, y in points:
-            if math.isnan(y):
-                painter.drawPolyline(piece)
-                piece = QPolygonF()
-            elif math.isfinite(y):
-                piece.append(QPointF(room.left() + x * room.width(), room.bottom() - y * room.height()))
-        painter.drawPolyline(piece)
+        for line in self._lines:
+            painter.drawPolyline(line)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=True)
 
     def _paint_bar(self, painter: QPainter, room: QRectF, bar: Bar) -> None:
@@ -246,6 +244,17 @@ class CardTile(QAbstractButton):
         if event.type() is QEvent.Type.FontChange:
             self._types = Typeset(self.font())
             self.updateGeometry()
+
+
+def spark_lines(spark: Spark, room: QRectF) -> list[QPolygonF]:
+    """One line for each stretch without gap."""
+    lines = [QPolygonF()]
+    for x, y in spark:
+        if math.isnan(y):
+            lines.append(QPolygonF())
+        elif math.isfinite(y):
+            lines[-1].append(QPointF(room.left() + x * room.width(), room.bottom() - y * room.height()))
+    return [line for line in lines if line.size() > 1]
 
 
 def _instance_rows(state: TileState) -> float:

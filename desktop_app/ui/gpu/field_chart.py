@@ -99,7 +99,8 @@ class FieldChart(RingedWidget):
     def span(self) -> tuple[float, float]:
         """The stretch on show, in session seconds, up to now."""
         view = self.view
-        return view.anchor_s + view.left, min(view.anchor_s + view.right, self._now_s)
+        # Live, the picture stands still for less than a pixel; the newest value belongs to it all the same.
+        return view.anchor_s + view.left, self._now_s if view.live else view.anchor_s + view.right
 
     def show_series(self, series: Series | None) -> None:
         """Another field, or another limit for it."""
@@ -228,12 +229,12 @@ class FieldChart(RingedWidget):
 
     def _draw_curve(self, history: History | None) -> None:
         series, curve = self._series, self._curve(history)
-        if series is None or curve is None or not curve.x.size:
+        # Where nothing was measured the panel says so in its middle; lines would run through the words.
+        if series is None or curve is None or not np.isfinite(curve.y).any():
             self.panel.curves.set_content(Content())
             self.panel.set_figures(Axis(0.0, 1.0))
             return
-        finite = curve.y[np.isfinite(curve.y)]
-        highest = max(float(finite.max()) if finite.size else 0.0, series.limit or 0.0)
+        highest = max(float(curve.y[np.isfinite(curve.y)].max()), series.limit or 0.0)
         unit = self._unit = unit_of(series.key, highest)
         at_most = figures_for(self.panel.plot.height(), self._types.tick.height)
         axis = self._axis = axis_of(series, curve.y, unit, self._limits, at_most=at_most)

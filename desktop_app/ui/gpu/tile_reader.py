@@ -18,10 +18,11 @@ from desktop_app.ui.tank_reader import lost_reason
 from desktop_app.ui.texts import cards, gpu, numbers, reasons
 
 SPARK_S: Final = 120.0
-_SPARK_POINTS: Final = 60
+_SPARK_POINTS: Final = 40
 _SPARK_FIELD: Final = "utilization_percent"
 _ROWS_SEARCHED: Final = 8192  # for the last value before a loss
 _SLOWED_PERCENT: Final = 5.0  # of the last tick, from which a mark is shown
+Spark = tuple[tuple[float, float], ...]
 _NONE: Final = Reading(None, Reason.NOT_READ_YET)
 
 
@@ -51,7 +52,7 @@ class TileState:
     lost: str = ""
     simulated: bool = False
     instances: tuple[Bar, ...] = ()
-    spark: tuple[tuple[float, float], ...] = field(default=(), repr=False)  # x and y from 0 to 1; y is NaN in a gap
+    spark: Spark = field(default=(), repr=False)  # x and y from 0 to 1; y is NaN in a gap
 
     def spoken(self) -> str:
         """For screen readers, and as tooltip of what had to be shortened."""
@@ -74,6 +75,7 @@ class TileReader:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._seen: dict[str, str] = {}
+        self._sparks: dict[str, tuple[float, Spark]] = {}
 
     def read(self) -> tuple[TileState, ...]:
         return tuple(self._tile(card) for card in self._workspace.cards.get())
@@ -100,16 +102,21 @@ class TileReader:
             spark=self._spark(card),
         )
 
-    def _spark(self, card: Card) -> tuple[tuple[float, float], ...]:
+    def _spark(self, card: Card) -> Spark:
         name, store = history_name(card.uuid), self._workspace.store
         if name not in store.names():
             return ()
         # By whole steps of its points: a picture that moves less than that need not be painted.
         grain_s = SPARK_S / _SPARK_POINTS
         now_s = grain_s * math.floor(self._workspace.clock.now_s() / grain_s)
+        known = self._sparks.get(card.uuid)
+        if known is not None and known[0] == now_s:
+            return known[1]
         curve = store.history(name).curve(_SPARK_FIELD, now_s - SPARK_S, now_s, pixels=_SPARK_POINTS)
         x = (curve.x - now_s + SPARK_S) / SPARK_S
-        return tuple(zip(x.tolist(), (curve.y / 100.0).tolist(), strict=True))
+        spark = tuple(zip(x.tolist(), (curve.y / 100.0).tolist(), strict=True))
+        self._sparks[card.uuid] = now_s, spark
+        return spark
 
     def _last_seen(self, card: Card) -> str:
         """The time of the last value before it was lost. It does not change while the card is away."""
