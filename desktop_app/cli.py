@@ -28,7 +28,7 @@ LANGUAGES: Final = ("en", "zh_CN")
 THEMES: Final = ("dark", "light", "system")
 # Threads that may be left behind when the program ends.
 _OURS: Final = frozenset(
-    {"trainer", "estimator", "sampler", "forecaster", "recorder", "metrics", "card reader", "card errors"}
+    {"trainer", "estimator", "sampler", "forecaster", "recorder", "metrics", "doctor", "card reader", "card errors"}
 )
 # The names people type for Simplified Chinese.
 _LANGUAGE_ALIASES: Final = {"zh": "zh_CN", "zh-cn": "zh_CN", "zh_cn": "zh_CN", "zh-hans": "zh_CN", "en": "en"}

@@ -71,3 +71,49 @@ def _by_uuid(entry: str, cards: Sequence[CardIdentity]) -> tuple[str, str | None
         return entry, entry
     fitting = [card.uuid for card in cards if card.uuid.startswith(entry)]
     return (fitting[0], fitting[0]) if len(fitting) == 1 else None
+
+
+def visible_problem(
+    cards: Sequence[CardIdentity],
+    *,
+    visible_devices: str,
+    device_order: str | None,
+    instances: Sequence[str] = (),
+) -> str | None:
+    """What is wrong with a list of visible devices, in words; ``None`` when each entry is one card or instance.
+
+    ``instances``: UUIDs of MIG instances. CUDA says nothing of any of this: it hides cards.
+    """
+    if not visible_devices.strip():
+        return "empty, so CUDA sees no card"
+    numbered = _numbered(cards, device_order)
+    seen: dict[str, str] = {}
+    for entry in (text.strip() for text in visible_devices.split(",")):
+        trouble, key = _trouble(entry, cards, numbered, instances)
+        if trouble is not None:
+            rest = "nothing is visible" if not seen else f"only {len(seen)} before it count"
+            return f"{trouble}; {rest}"
+        if key in seen:
+            return f"{entry!r} and {seen[key]!r} are the same card, so CUDA sees none"
+        seen[key] = entry
+    return None
+
+
+def _trouble(
+    entry: str, cards: Sequence[CardIdentity], numbered: Sequence[str | None], instances: Sequence[str]
+) -> tuple[str | None, str]:
+    """(what is wrong with an entry, what it stands for)."""
+    if entry.startswith("MIG-"):
+        known = not instances or any(uuid.startswith(entry) for uuid in instances)
+        return (None if known else f"there is no MIG instance {entry!r}"), entry
+    if entry.startswith("GPU-"):
+        fitting = [card.uuid for card in cards if card.uuid.startswith(entry)]
+        if len(fitting) == 1:
+            return None, fitting[0]
+        return (f"{entry!r} fits {len(fitting)} cards" if fitting else f"no card has the UUID {entry!r}"), entry
+    match = _INDEX.match(entry)
+    if match is None:
+        return f"{entry!r} is neither a number nor a UUID", entry
+    if int(match[1]) >= len(numbered):
+        return f"there is no card number {int(match[1])}, the last is {len(numbered) - 1}", entry
+    return None, numbered[int(match[1])] or f"index {int(match[1])}"
