@@ -72,7 +72,7 @@ def look_around(*, wake: bool) -> Sight:
 
     ``wake``: ask the driver although a card sleeps.
     """
-    machine = _or(list_machine_cards, ())
+    machine: tuple[MachineCard, ...] = _or(list_machine_cards, ())
     sleeping = any(card.vendor == "NVIDIA" and card.asleep for card in machine)
     return Sight(
         probe=None if sleeping and not wake else _in_time(probe_nvml, _blocked),

@@ -395,7 +395,8 @@ class Session:
             training=training,
         )
         if training:
-            self.shelf.wake()  # whatever its load is, a card that is trained on is no idle one
+            if not card.simulated:
+                self.shelf.wake()  # whatever its load is, a card that is trained on is no idle one
             host = self._feed.host.get()
             self._runs.tell_forecaster(
                 describe_surroundings(self.clock.now_s(), card, readings, processes, use=self._use, host=host)

@@ -114,23 +114,22 @@ def windows_card(description: str, matching_id: str) -> MachineCard | None:
 
 
 def _windows_cards() -> Iterator[MachineCard]:
-    if sys.platform != "win32":
-        return
-    import winreg
+    if sys.platform == "win32":
+        import winreg
 
-    try:
-        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _DISPLAY_CLASS) as adapters:
-            for index in range(winreg.QueryInfoKey(adapters)[0]):
-                name = winreg.EnumKey(adapters, index)
-                if not name.isdecimal():
-                    continue
-                with winreg.OpenKey(adapters, name) as adapter:
-                    description = str(winreg.QueryValueEx(adapter, "DriverDesc")[0])
-                    card = windows_card(description, str(winreg.QueryValueEx(adapter, "MatchingDeviceId")[0]))
-                if card is not None:
-                    yield card
-    except OSError:
-        return
+        try:
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _DISPLAY_CLASS) as adapters:
+                for index in range(winreg.QueryInfoKey(adapters)[0]):
+                    name = winreg.EnumKey(adapters, index)
+                    if not name.isdecimal():
+                        continue
+                    with winreg.OpenKey(adapters, name) as adapter:
+                        description = str(winreg.QueryValueEx(adapter, "DriverDesc")[0])
+                        card = windows_card(description, str(winreg.QueryValueEx(adapter, "MatchingDeviceId")[0]))
+                    if card is not None:
+                        yield card
+        except OSError:
+            return
 
 
 def _mac_chip() -> str | None:

@@ -14,12 +14,17 @@ from typing import Any
 import pytest
 
 from desktop_app import cli
+from desktop_app.app import serve_metrics
+from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import ConfigError, ExitCode
+from desktop_app.core.lifecycle import StageOutcome
 from desktop_app.core.telemetry import Reading
 from desktop_app.core.units import MIB
 from desktop_app.services.metrics_address import MetricsAddress, parse_address
 from desktop_app.services.metrics_endpoint import CONTENT_TYPE, MetricsEndpoint, open_endpoint
+from desktop_app.services.session import Session
 
+from .doubles import FakeBackend, FakeTrainer, make_card, make_estimate
 from .metrics_session import ask_prometheus, fetch, make_session, prometheus, real_card, tool
 
 READINGS = {"GPU-a": {"memory_used_bytes": Reading(2048.0 * MIB), "power_w": Reading(151.5)}}
@@ -187,3 +192,44 @@ def test_a_prometheus_server_scrapes_it(endpoint: MetricsEndpoint, tmp_path: Pat
         }.items()
     )
     assert own["metric"]["simulated"] == "false"
+
+
+def test_a_session_is_served_from_its_beginning_to_its_end() -> None:
+    """It is the first to go, a notice says where it is, and what it says is what the session holds."""
+    trainer = FakeTrainer(steps=1)
+    session = Session(
+        clock=SessionClock(),
+        backend=FakeBackend(make_card()),
+        compute_estimate=lambda *_: make_estimate(),
+        train=trainer,
+        sampling_hz=50.0,
+    )
+    endpoint = MetricsEndpoint(MetricsAddress(0))
+    assert fetch_nothing(endpoint)
+    serve_metrics(session, endpoint)
+    try:
+        session.open()
+        assert session.wait_for_cards(timeout_s=10.0) is not None
+        (notice,) = session.notices.get()
+        assert (notice.code, notice.level) == ("metrics.listening", "info")
+        text = fetch(endpoint.address.url)[1]
+        assert 'simulated="true"' in text
+        assert "\nfloodmark_gpu_memory_used_bytes{" in text
+        assert "floodmark_run_" not in text
+    finally:
+        results = session.close()
+    assert results[0].name == "metrics"
+    assert all(result.outcome is StageOutcome.DONE for result in results)
+    with pytest.raises(OSError):
+        fetch(endpoint.address.url)
+
+
+def fetch_nothing(endpoint: MetricsEndpoint) -> bool:
+    """Before it serves, it holds its port and answers nobody."""
+    with socket.create_connection(("127.0.0.1", endpoint.address.port), timeout=5) as client:
+        client.settimeout(0.05)
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        try:
+            return not client.recv(1)
+        except TimeoutError:
+            return True

@@ -96,6 +96,32 @@ def test_it_is_what_a_window_expects(bench: Bench) -> None:
 # Watching
 
 
+class WakingBackend(FakeBackend):
+    """Counts how often it is told that something uses its card."""
+
+    woken = 0
+
+    def wake(self) -> None:
+        self.woken += 1
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_a_run_keeps_the_card_that_it_is_on_awake(
+    bench_of: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, simulated: bool
+) -> None:
+    """And no other: a run on a simulated card lets the laptop's own one sleep."""
+    monkeypatch.setattr("desktop_app.services.session.check_trainable", lambda _: None)  # whatever torch is here
+    backend, trainer = WakingBackend(make_card(simulated=simulated, torch_index=0)), FakeTrainer(steps=10)
+    session = bench_of(trainer, backend).open()
+    assert backend.woken == 0
+    session.start(RunConfig())
+    assert trainer.entered.wait(PATIENCE_S)
+    costs = session.cost.version
+    Watched(session.cost).until(lambda _: session.cost.version > costs + 1)  # two more seconds
+    assert session.run.get().state is RunState.RUNNING
+    assert (backend.woken > 0) is not simulated
+
+
 def test_cards_and_costs_are_known_after_the_first_second(bench: Bench) -> None:
     session = bench.session
     assert session.wait_for_cards(timeout_s=0.0) is None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from desktop_app.core.clock import SessionClock
 from desktop_app.core.telemetry import (
     ALL_GPU_FIELDS,
     DETAIL_FIELDS,
@@ -18,8 +23,11 @@ from desktop_app.core.telemetry import (
     Reason,
 )
 from desktop_app.telemetry.backend import missing, outage_reason
+from desktop_app.telemetry.combined import CombinedBackend
+from desktop_app.telemetry.deferred import DeferredBackend
 from desktop_app.telemetry.resting import RestingBackend
 from desktop_app.telemetry.runtime_power import NVIDIA, RuntimePower, kernel_bus_id
+from desktop_app.telemetry.shelf import CardShelf
 
 BUS_ID = "00000000:01:00.0"
 
@@ -237,3 +245,60 @@ def test_the_kernels_files(tmp_path: Path) -> None:
         "0000:01:00.0",
         "10000:e1:00.0",
     ]
+
+
+def test_it_can_be_woken_through_all_that_stands_before_it(laptop: Laptop) -> None:
+    chosen = DeferredBackend(lambda: CombinedBackend((laptop.backend, Driver(0))))
+    shelf = CardShelf(chosen, clock=SessionClock())
+    shelf.wake()  # before anything is chosen
+    shelf.open()
+    laptop.seconds(35)
+    assert laptop.backend.is_resting
+    shelf.wake()
+    laptop.second()
+    assert not laptop.backend.is_resting
+
+
+PLAY = """
+import json, sys
+from pathlib import Path
+from desktop_app.core.clock import SessionClock
+from desktop_app.telemetry.nvml_backend import NvmlBackend
+from desktop_app.telemetry.resting import RestingBackend
+from desktop_app.telemetry.runtime_power import RuntimePower
+
+now, clock = [0.0], SessionClock()
+folder = Path(sys.argv[1])
+backend = RestingBackend(NvmlBackend(clock), now_s=lambda: now[0], power=RuntimePower(folder))
+(card,) = backend.open()
+status = folder / "0000:01:00.0" / "power" / "runtime_status"
+def second():
+    now[0] += 1.0
+    readings = {**backend.read_fast(card), **backend.read_slow(card)}
+    backend.processes(card)
+    return readings["temperature_c"]
+told = []
+for when, power in ((40, "active"), (5, "suspended"), (3, "active")):
+    status.write_text(power)
+    for _ in range(when):
+        reading = second()
+    told.append([reading.value, reading.reason, backend.is_resting])
+backend.close()
+print(json.dumps(told))
+"""
+
+
+def test_with_the_real_bindings_it_is_closed_and_opened_again(tmp_path: Path, driver_folder: Path) -> None:
+    """The driver library's own open and close, on a card at the bus id that the fake one has."""
+    laptop = Laptop(tmp_path)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(driver_folder), "FAKE_NVML_VALUES": "util=0"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PLAY, str(laptop.power.parents[1])],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == [[None, "asleep", True], [None, "asleep", True], [61.0, None, False]]
