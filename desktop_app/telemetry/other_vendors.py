@@ -10,7 +10,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -113,7 +113,8 @@ def windows_card(description: str, matching_id: str) -> MachineCard | None:
     return MachineCard(vendor, description, device_id=int(found[2], 16), known=_known(vendor, description))
 
 
-def _windows_cards() -> Iterator[MachineCard]:
+def _windows_cards() -> list[MachineCard]:
+    found: list[MachineCard] = []
     if sys.platform == "win32":
         import winreg
 
@@ -127,9 +128,10 @@ def _windows_cards() -> Iterator[MachineCard]:
                         description = str(winreg.QueryValueEx(adapter, "DriverDesc")[0])
                         card = windows_card(description, str(winreg.QueryValueEx(adapter, "MatchingDeviceId")[0]))
                     if card is not None:
-                        yield card
+                        found.append(card)
         except OSError:
-            return
+            return found
+    return found
 
 
 def _mac_chip() -> str | None:
