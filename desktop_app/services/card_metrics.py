@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from prometheus_client import Metric
 
 from desktop_app.core.events import EventKind, EventQueue
-from desktop_app.core.telemetry import Card, EnergySource, Reading
+from desktop_app.core.telemetry import Card, EnergySource, InstanceSample, Reading
 from desktop_app.core.units import MIB
 from desktop_app.telemetry import metric_names as names
 from desktop_app.telemetry.logs.generations import power_is_average
@@ -71,6 +71,26 @@ def add_cards(families: Families, cards: Sequence[Card], readings: Readings, *, 
         _add_own(families, card, values, host=host, xid=xids.get(card.uuid))
         if card.vendor == "NVIDIA" and not card.simulated:
             _add_dcgm(families, card, values, host=host, xid=xids.get(card.uuid))
+
+
+def add_instances(families: Families, cards: Sequence[Card], samples: Mapping[str, Sequence[InstanceSample]]) -> None:
+    """What the MIG instances report, under names of their own: a sum over cards must not count them twice."""
+    for card in cards:
+        facts = {instance.uuid: instance for instance in card.instances}
+        for sample in samples.get(card.uuid, ()):
+            labels = {"gpu": str(card.nvml_index), "UUID": card.uuid, "instance_uuid": sample.uuid}
+            known = facts.get(sample.uuid)
+            if known is not None:
+                labels |= {"gpu_instance": str(known.gpu_instance), "profile": known.name}
+                name = "floodmark_gpu_instance_memory_total_bytes"
+                families.add(name, "Memory of a MIG instance.", known.total_bytes, kind=names.GAUGE, labels=labels)
+            for metric in names.OWN:
+                reading = sample.readings.get(metric.field)
+                if reading is None or reading.value is None:
+                    continue
+                name = metric.name.replace("floodmark_gpu_", "floodmark_gpu_instance_")
+                text = f"{metric.help} Of a MIG instance."
+                families.add(name, text, metric.exported(reading.value), kind=metric.kind, labels=labels)
 
 
 def _add_own(families: Families, card: Card, values: Mapping[str, float], *, host: str, xid: float | None) -> None:

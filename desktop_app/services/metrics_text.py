@@ -10,7 +10,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.registry import Collector
 
-from desktop_app.services.card_metrics import Families, LastXids, add_cards
+from desktop_app.services.card_metrics import Families, LastXids, add_cards, add_instances
 from desktop_app.services.facade import Workspace
 from desktop_app.services.run_metrics import add_program, add_run
 
@@ -41,5 +41,6 @@ class _Reader(Collector):
         session, families = self._session, Families()
         add_program(families, session)
         add_cards(families, session.cards.get(), session.readings.get(), xids=self._xids.by_card())
+        add_instances(families, session.cards.get(), session.instances.get())
         add_run(families, session)
         return families.all()

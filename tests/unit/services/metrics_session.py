@@ -33,6 +33,7 @@ def make_session(*cards: Card, readings: Mapping[str, Mapping[str, Reading]] | N
     known: dict[str, Any] = {
         "cards": cards,
         "readings": readings or {},
+        "instances": {},
         "run": RunStatus(RunState.IDLE),
         "memory": None,
         "forecast": None,

@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 from desktop_app.core.events import Event, EventKind, Level
 from desktop_app.core.forecasts import AlertSeverity, Cause, Forecast
 from desktop_app.core.steps import RunState, RunStatus
-from desktop_app.core.telemetry import ALL_GPU_FIELDS, GPU_FIELDS, Card, EnergySource, Reading, Reason
-from desktop_app.core.units import MIB
+from desktop_app.core.telemetry import (
+    ALL_GPU_FIELDS,
+    GPU_FIELDS,
+    Card,
+    EnergySource,
+    InstanceSample,
+    MigInstance,
+    Reading,
+    Reason,
+)
+from desktop_app.core.units import GIB, MIB
 from desktop_app.services.facade import EstimateState, EstimateStatus
 from desktop_app.services.metrics_text import SessionText
 from desktop_app.telemetry import metric_names
@@ -189,6 +198,31 @@ def test_shared_memory_is_no_frame_buffer() -> None:
     text = text_of(real_card(shared_memory=True), readings=READINGS)
     assert "DCGM_FI_DEV_FB_" not in text
     assert only(samples_of(text), "floodmark_gpu_memory_used_bytes") == 2048 * MIB
+
+
+def test_instances_of_a_split_card_are_no_cards() -> None:
+    card = real_card(instances=(MigInstance("MIG-1", "1g.10gb", 7, 0, total_bytes=10 * GIB),))
+    samples = {
+        "GPU-a": (
+            InstanceSample(
+                "MIG-1",
+                {
+                    "memory_used_bytes": Reading(float(GIB)),
+                    "sm_activity_percent": Reading(40.0),
+                    "utilization_percent": Reading(None, Reason.NOT_SUPPORTED),
+                },
+            ),
+        )
+    }
+    found = samples_of(text_of(card, readings=READINGS, instances=samples))
+    labels = 'UUID="GPU-a",gpu="0",gpu_instance="7",instance_uuid="MIG-1",profile="1g.10gb"'
+    of_instance = {series: value for series, value in found.items() if series.startswith("floodmark_gpu_instance_")}
+    assert of_instance == {
+        f"floodmark_gpu_instance_memory_total_bytes{{{labels}}}": 10 * GIB,
+        f"floodmark_gpu_instance_memory_used_bytes{{{labels}}}": GIB,
+        f"floodmark_gpu_instance_sm_activity_ratio{{{labels}}}": 0.4,
+    }
+    assert only(found, "DCGM_FI_DEV_FB_USED") == 2048, "of the whole card, once"
 
 
 def test_the_last_xid_of_a_card() -> None:
