@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +14,14 @@ from typing import Any
 import pytest
 import torch
 
+from desktop_app.core.events import Event, EventKind
 from desktop_app.core.steps import OomReport, Phase, RunState
 from desktop_app.training.checkpoints import load_checkpoint
 from desktop_app.training.config import RunConfig
 from desktop_app.training.control import ControlToken
 
 from .doubles import RecordingSink
-from .rescue_bench import (
-    CONFIG,
-    NarrowDevice,
-    train,
-)
+from .rescue_bench import CONFIG, WAIT_S, NarrowDevice, train
 
 
 def test_a_resumed_run_knows_what_fits(tmp_path: Path) -> None:
@@ -111,3 +110,75 @@ def test_a_run_killed_in_the_midst_of_a_rescue_can_be_resumed(tmp_path: Path) ->
     finally:
         torch.set_num_threads(threads)
         sys.stdout.flush()
+
+
+# Interrupts: Ctrl+C and the window's buttons ask the token
+
+
+class Interrupted(RecordingSink):
+    """Asks once, at ``point`` of the first rescue: as the error is put into words, or as the rescue is told."""
+
+    def __init__(self, point: str, ask: Callable[[], None]) -> None:
+        super().__init__()
+        self._point = point
+        self._ask = ask
+
+    def name_cause(self, _: OomReport) -> None:
+        self._reach("caught")
+
+    def on_event(self, event: Event) -> None:
+        super().on_event(event)
+        if event.kind is EventKind.RESCUE:
+            self._reach("told")
+        elif event.kind is EventKind.CHECKPOINT:
+            self._reach("saved")
+
+    def _reach(self, point: str) -> None:
+        if point == self._point:
+            self._point = ""
+            self._ask()
+
+
+@pytest.mark.parametrize("point", ["caught", "told", "saved"])
+@pytest.mark.parametrize("save", [True, False], ids=["once", "twice"])
+def test_a_stop_in_the_midst_of_a_rescue_leaves_the_last_whole_step(point: str, save: bool, tmp_path: Path) -> None:
+    """Whatever the stop says about saving: the rescue itself writes the last whole step before it goes on."""
+    config = replace(CONFIG, output_dir=str(tmp_path))
+    token, device = ControlToken(), NarrowDevice(2, Phase.BACKWARD, from_step=5)
+    sink = Interrupted(point, lambda: token.stop(save=save))
+    outcome, _ = train(config, sink=sink, token=token, device=device, name_cause=sink.name_cause)
+    assert (outcome.state, outcome.status.step) == (RunState.STOPPED, 4)
+    saved = load_checkpoint(tmp_path / "last.pt")
+    assert (saved.progress.step, saved.progress.micro_batch) == (4, 4)
+    _, second = train(config, resume_from=tmp_path / "last.pt", device=NarrowDevice(2, Phase.BACKWARD))
+    assert sink.losses() + second.losses() == pytest.approx(train()[1].losses(), abs=1e-12)
+
+
+@pytest.mark.parametrize("point", ["caught", "told"])
+def test_a_pause_in_the_midst_of_a_rescue_holds_before_the_step_is_repeated(point: str) -> None:
+    token = ControlToken()
+    sink = Interrupted(point, token.pause)
+    held: list[int] = []
+
+    def let_go() -> None:
+        if sink.reached[RunState.PAUSED].wait(WAIT_S):
+            held.append(len(sink.steps))
+        token.resume()
+
+    steering = threading.Thread(target=let_go)
+    steering.start()
+    device = NarrowDevice(4, Phase.BACKWARD, from_step=5)
+    outcome, _ = train(sink=sink, token=token, device=device, name_cause=sink.name_cause)
+    steering.join()
+    assert held == [4]
+    assert outcome.state is RunState.FINISHED
+    assert outcome.status.batch_size == 4
+    assert sink.losses() == pytest.approx(train()[1].losses(), abs=1e-12)
+
+
+def test_a_smaller_batch_asked_for_in_the_midst_of_a_rescue_comes_on_top() -> None:
+    token = ControlToken()
+    sink = Interrupted("told", token.request_shrink)
+    outcome, _ = train(sink=sink, token=token, device=NarrowDevice(4, Phase.BACKWARD, from_step=5))
+    assert (outcome.state, outcome.status.batch_size) == (RunState.FINISHED, 2)
+    assert sink.losses() == pytest.approx(train()[1].losses(), abs=1e-12)
