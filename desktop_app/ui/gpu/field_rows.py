@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from desktop_app.core.events import Event, EventKind
+from desktop_app.core.events import Event, EventKind, Level
 from desktop_app.core.telemetry import Card, MigInstance, Reading, Reason
 from desktop_app.ui.gpu.field_groups import FACT, GROUPS, XID
 from desktop_app.ui.texts import cards, field_help, gpu, numbers, reasons
@@ -100,9 +100,13 @@ def _xid(news: CardNews, group: str) -> Row:
         if isinstance(number, int) and number not in seen:
             seen.append(number)
     newest = numbers.wall_time(news.wall_s + news.xids[-1].t_s) if news.xids else ""
-    why = reasons.sentence(Reason.SIMULATED) if news.card.simulated else ""
-    text = reasons.missing(Reason.SIMULATED) if why else gpu.xids(seen[:_XIDS_LISTED], newest)
-    return Row(XID, group, gpu.xid_name(), text, why, "danger" if seen else "")
+    # "none" would be a false zero where nobody can hear of them
+    deaf = Reason.SIMULATED if news.card.simulated else news.card.reasons.get("xid_events")
+    if deaf is not None and not seen:
+        return Row(XID, group, gpu.xid_name(), reasons.missing(deaf), reasons.sentence(deaf))
+    bad = any(event.level is Level.ERROR for event in news.xids)
+    tone = "danger" if bad else "warn" if seen else ""
+    return Row(XID, group, gpu.xid_name(), gpu.xids(seen[:_XIDS_LISTED], newest), tone=tone)
 
 
 def _instance(news: CardNews, instance: MigInstance) -> Row:
