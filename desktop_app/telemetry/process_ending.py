@@ -53,8 +53,8 @@ def is_running(pid: int, *, started_wall_s: float) -> bool:
     to take note (a zombie) does not."""
     try:
         process = psutil.Process(pid)
-        same = abs(process.create_time() - started_wall_s) <= _SAME_START_S
-        return same and process.status() != psutil.STATUS_ZOMBIE
+        same: bool = abs(process.create_time() - started_wall_s) <= _SAME_START_S
+        return same and bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
     except psutil.Error:

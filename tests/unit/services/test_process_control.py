@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import psutil
 import pytest
@@ -27,9 +28,9 @@ print(subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.DE
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 
-def a_sample(pid: int = 4711, **changes: object) -> ProcessSample:
+def a_sample(pid: int = 4711, **changes: Any) -> ProcessSample:
     plain = ProcessSample(pid, "GPU-a", "trainer", "ada", None, "compute", 2**30, started_wall_s=1000.0)
-    return replace(plain, **changes)  # type: ignore[arg-type]
+    return replace(plain, **changes)
 
 
 def start_orphan(code: str) -> psutil.Process:
@@ -63,7 +64,7 @@ class TestRefusals:
             ({"started_wall_s": None}, "process.unknown", EndOutcome.NOT_ALLOWED),
         ],
     )
-    def test_by_what_is_known_of_it(self, changes: dict[str, object], code: str, outcome: EndOutcome) -> None:
+    def test_by_what_is_known_of_it(self, changes: dict[str, Any], code: str, outcome: EndOutcome) -> None:
         with pytest.raises(ProcessNotEnded) as caught:
             end_process(a_sample(**changes), tell=lambda *_, **__: pytest.fail("it was told"))
         assert (caught.value.code, caught.value.outcome) == (code, outcome)
