@@ -27,6 +27,7 @@ run: $(STAMP) ## Open the window
 
 test: $(STAMP) check ## Lint, types, import contracts, translations, documentation and all tests
 	@sh packaging/system_packages.sh tests
+	@sh packaging/prometheus.sh
 	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest $(ARGS)
 
 check: lint types contracts ## Only lint, types and import contracts
