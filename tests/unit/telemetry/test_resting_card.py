@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from desktop_app.core.telemetry import (
     FAST_FIELDS,
     SLOW_FIELDS,
     Card,
+    GpuSample,
     ProcessSample,
     Reading,
     Reason,
@@ -25,8 +27,10 @@ from desktop_app.core.telemetry import (
 from desktop_app.telemetry.backend import missing, outage_reason
 from desktop_app.telemetry.combined import CombinedBackend
 from desktop_app.telemetry.deferred import DeferredBackend
+from desktop_app.telemetry.host import HostReader
 from desktop_app.telemetry.resting import RestingBackend
 from desktop_app.telemetry.runtime_power import NVIDIA, RuntimePower, kernel_bus_id
+from desktop_app.telemetry.sampler import Sampler
 from desktop_app.telemetry.shelf import CardShelf
 
 BUS_ID = "00000000:01:00.0"
@@ -257,6 +261,56 @@ def test_it_can_be_woken_through_all_that_stands_before_it(laptop: Laptop) -> No
     shelf.wake()
     laptop.second()
     assert not laptop.backend.is_resting
+
+
+class Sink:
+    """Keeps what the sampler says of cards; the rest goes nowhere."""
+
+    def __init__(self) -> None:
+        self.samples: list[GpuSample] = []
+        self.outages: list[object] = []
+
+    def on_gpu(self, sample: GpuSample) -> None:
+        self.samples.append(sample)
+
+    def on_outage(self, *what: object) -> None:
+        self.outages.append(what)
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+def test_under_the_sampler_a_rest_is_a_gap_and_no_outage(laptop: Laptop) -> None:
+    def wait(seconds: float) -> None:
+        laptop.now_s += seconds
+        if laptop.now_s >= 40.0:
+            laptop.set("suspended")
+        if laptop.now_s >= 100.0:
+            laptop.set("active")  # somebody plays a game
+            laptop.driver.load = 80.0
+        if laptop.now_s >= 120.0:
+            sampler.stop(0.0)
+
+    sink: Any = Sink()
+    clock = SessionClock(monotonic=lambda: laptop.now_s, anchor_wall_s=0.0, origin_s=0.0)
+    sampler = Sampler(
+        laptop.backend,
+        clock,
+        sink=sink,
+        host=HostReader(),
+        wait=wait,
+        asleep=lambda: 0.0,
+        patience_s=30.0,
+        interval_s=0.5,
+    )
+    sampler.run()
+    assert sink.outages == []
+    read = [sample.t_s for sample in sink.samples if sample.readings["power_w"].value is not None]
+    asleep = [sample.t_s for sample in sink.samples if sample.readings["power_w"].reason is Reason.ASLEEP]
+    assert len(read) + len(asleep) == len(sink.samples)
+    assert (min(asleep), max(asleep)) == (pytest.approx(30.0, abs=1.5), pytest.approx(100.0, abs=1.0))
+    assert not any(min(asleep) < t_s < max(asleep) for t_s in read)
+    assert laptop.driver.opened == 3, "before, by the sampler, and when it was awake again"
 
 
 PLAY = """
