@@ -174,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     window.add_argument(
         "--metrics",
         type=_metrics_address,
+        default=argparse.SUPPRESS,  # before a command it holds as behind it
         metavar="[HOST:]PORT",
         help="serve metrics for Prometheus there, to this machine alone unless a HOST is given",
     )

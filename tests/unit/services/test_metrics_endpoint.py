@@ -76,7 +76,8 @@ def test_it_is_off_unless_asked_for() -> None:
     assert open_endpoint(None) is None
     for command in ([], ["demo"], ["train", "x.toml"]):
         assert cli._launch(cli._parser().parse_args(command)).metrics is None
-        assert cli._launch(cli._parser().parse_args([*command, "--metrics", "9400"])).metrics == MetricsAddress(9400)
+        for given in ([*command, "--metrics", "9400"], ["--metrics", "9400", *command]):
+            assert cli._launch(cli._parser().parse_args(given)).metrics == MetricsAddress(9400), given
 
 
 def test_a_port_in_use_is_one_line_before_anything_begins(capsys: pytest.CaptureFixture[str]) -> None:
