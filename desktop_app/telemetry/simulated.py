@@ -41,6 +41,10 @@ _IDLE_PSTATE: Final = 8.0
 _IDLE_PCIE_GENERATION: Final = 1.0  # the link slows down with the clocks
 _ECC_SEGMENTS: Final = frozenset({"datacenter"})
 _FANLESS_SEGMENTS: Final = frozenset({"datacenter", "embedded", "cloud accelerator"})
+# nvmlClocksEventReasons
+_GPU_IDLE: Final = 0x1
+_POWER_CAP: Final = 0x4
+_SLOWED_BY_HEAT: Final = 0x20
 _CONSUMER_SEGMENTS: Final = frozenset({"consumer", "laptop"})
 
 
@@ -115,6 +119,7 @@ class SimulatedBackend:
         if part.tdp_w is not None:
             readings["power_limit_w"] = Reading(self._limit_w)
             readings["energy_j"] = Reading(state.energy_j)
+        readings.update(self._details(state))
         if part.segment not in _ECC_SEGMENTS:
             readings["ecc_uncorrected"] = Reading(None, Reason.NOT_SUPPORTED)
         if not (part.memory_type or "").startswith("HBM"):
@@ -142,12 +147,13 @@ class SimulatedBackend:
                     kind="compute" if neighbour else "graphics",
                     memory_bytes=self._load.others_bytes,
                     simulated=True,
+                    sm_reason=Reason.SIMULATED,
                 )
             )
         return tuple(samples)
 
     def _own_process(self, uuid: str) -> ProcessSample:
-        facts = self._processes.describe(os.getpid())
+        facts, cost = self._processes.describe(os.getpid()), self._processes.cost(os.getpid())
         return ProcessSample(
             pid=os.getpid(),
             uuid=uuid,
@@ -159,6 +165,10 @@ class SimulatedBackend:
             started_wall_s=facts.started_wall_s,
             own=True,
             simulated=True,
+            sm_reason=Reason.SIMULATED,
+            cpu_percent=cost.cpu_percent,
+            rss_bytes=cost.rss_bytes,
+            container=facts.container,
         )
 
     def _activity(self, state: CardState) -> dict[str, Reading]:
@@ -172,6 +182,19 @@ class SimulatedBackend:
             "throttle_power_percent": Reading(100.0 * state.throttle_power_share),
             "throttle_thermal_percent": Reading(100.0 * state.throttle_thermal_share),
         }
+
+    def _details(self, state: CardState) -> dict[str, Reading]:
+        """What the model knows; the rest of ``DETAIL_FIELDS`` it does not, and a real card of the part might."""
+        slowdown_c = self._card.temperature_slowdown_c or _SLOWDOWN_C
+        reasons = (_GPU_IDLE if state.idle else 0) | (_POWER_CAP if state.throttle_power_share > 0 else 0)
+        reasons |= _SLOWED_BY_HEAT if state.throttle_thermal_share > 0 else 0
+        details = {
+            "temperature_margin_c": Reading(float(round(slowdown_c - state.temperature_c))),
+            "throttle_reasons": Reading(float(reasons)),
+        }
+        if self._part.boost_clock_mhz is not None:  # SM and graphics clock are one on cards of today
+            details["graphics_clock_mhz"] = Reading(_CLOCK_STEP_MHZ * round(state.clock_mhz / _CLOCK_STEP_MHZ))
+        return details
 
     def _sensed_power_w(self, state: CardState) -> float:
         return round(state.power_w * (1.0 + self._noise.gauss(0.0, _POWER_NOISE_SHARE)), 3)
