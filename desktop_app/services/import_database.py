@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from desktop_app.core.telemetry import GPU_FIELDS
+from desktop_app.core.telemetry import DETAIL_FIELDS, GPU_FIELDS
 from desktop_app.services.import_cards import ImportedCard
 from desktop_app.services.session_database import SessionDatabase
 from desktop_app.telemetry.logs.record import LogRecord
 
 _BATCH: Final = 2000
 _COLUMNS: Final = ", ".join(f'"{name}"' for name in ("gpu", "t_s", *GPU_FIELDS))
-_PLACES: Final = ", ".join("?" * (len(GPU_FIELDS) + 2))
+_DETAIL_COLUMNS: Final = ", ".join(f'"{name}"' for name in ("gpu", "t_s", *DETAIL_FIELDS))
 # A change of the reason or of the text is one row; it holds until the next. A NULL reason: there is a value again.
 _TABLES: Final = (
     "CREATE TABLE import_reasons (gpu INTEGER, t_s REAL, field TEXT, reason TEXT)",
@@ -23,6 +24,14 @@ _TABLES: Final = (
 )
 # Rows without a time, in their order (t_s is the row's number of its card), while others have one.
 UNTIMED: Final = "telemetry_untimed"
+_DETAILS: Final = "details"
+_DETAILS_UNTIMED: Final = "details_untimed"
+_NAMED: Final = {
+    "telemetry": _COLUMNS,
+    UNTIMED: _COLUMNS,
+    _DETAILS: _DETAIL_COLUMNS,
+    _DETAILS_UNTIMED: _DETAIL_COLUMNS,
+}
 
 
 class ImportDatabase:
@@ -36,6 +45,7 @@ class ImportDatabase:
         for statement in _TABLES:
             self._connection.execute(statement)
         self._connection.execute(f"CREATE TABLE {UNTIMED} ({_COLUMNS})")
+        self._connection.execute(f"CREATE TABLE {_DETAILS_UNTIMED} ({_DETAIL_COLUMNS})")
 
     def add_card(self, card: ImportedCard) -> None:
         self._connection.execute("INSERT INTO gpus (gpu, uuid) VALUES (?, ?)", (card.number, card.key))
@@ -43,9 +53,9 @@ class ImportDatabase:
     def add(self, card: ImportedCard, record: LogRecord, *, t_s: float, timed: bool) -> None:
         """One record at ``t_s``; without a time it goes apart until it is known whether any has one."""
         if record.readings:
-            values = (record.readings.get(name) for name in GPU_FIELDS)
-            row = (card.number, t_s, *(None if reading is None else reading.value for reading in values))
-            self._put("telemetry" if timed else UNTIMED, row)
+            self._put("telemetry" if timed else UNTIMED, (card.number, t_s, *_values(record, GPU_FIELDS)))
+        if any(name in record.readings for name in DETAIL_FIELDS):
+            self._put(_DETAILS if timed else _DETAILS_UNTIMED, (card.number, t_s, *_values(record, DETAIL_FIELDS)))
         at = t_s if timed else None
         for name, reading in record.readings.items():
             reason = None if reading.reason is None else reading.reason.value
@@ -68,11 +78,15 @@ class ImportDatabase:
         for table in tuple(self._waiting):
             self._flush(table)
         if any_timed and earliest_s:
-            for table in ("telemetry", "import_reasons", "import_raw", "import_processes"):
+            for table in ("telemetry", _DETAILS, "import_reasons", "import_raw", "import_processes"):
                 self._connection.execute(f"UPDATE {table} SET t_s = t_s - ?", (earliest_s,))  # noqa: S608 - our own
         if not any_timed:
             self._connection.execute(f"INSERT INTO telemetry ({_COLUMNS}) SELECT {_COLUMNS} FROM {UNTIMED}")  # noqa: S608
             self._connection.execute(f"DROP TABLE {UNTIMED}")
+            self._connection.execute(
+                f"INSERT INTO {_DETAILS} ({_DETAIL_COLUMNS}) SELECT {_DETAIL_COLUMNS} FROM {_DETAILS_UNTIMED}"  # noqa: S608
+            )
+            self._connection.execute(f"DROP TABLE {_DETAILS_UNTIMED}")
         self._connection.execute("COMMIT")
         self.close()
 
@@ -89,6 +103,11 @@ class ImportDatabase:
         rows = self._waiting.pop(table, [])
         if not rows:
             return
-        columns = f" ({_COLUMNS})" if table in ("telemetry", UNTIMED) else ""
-        places = _PLACES if columns else ", ".join("?" * len(rows[0]))
+        names = _NAMED.get(table)
+        columns = "" if names is None else f" ({names})"
+        places = ", ".join("?" * len(rows[0]))
         self._connection.executemany(f"INSERT INTO {table}{columns} VALUES ({places})", rows)  # noqa: S608 - our own
+
+
+def _values(record: LogRecord, fields: Iterable[str]) -> list[float | None]:
+    return [None if (reading := record.readings.get(name)) is None else reading.value for name in fields]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from desktop_app.telemetry.logs import detail_fields
 from desktop_app.telemetry.logs.values import Quantity, Rule
 from desktop_app.telemetry.plausibility import (
     BYTES,
@@ -83,6 +84,7 @@ QUERY: Final[Mapping[str, Rule]] = {
     "pcie.link.gen.current": GENERATION,
     "pcie.link.gen.gpucurrent": GENERATION,
     "pcie.link.width.current": WIDTH,
+    **detail_fields.QUERY,
 }
 # Taken only where the better name is not there.
 QUERY_SECOND: Final[Mapping[str, str]] = {

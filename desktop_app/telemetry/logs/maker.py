@@ -6,14 +6,22 @@ from collections.abc import Mapping
 from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
-from desktop_app.telemetry.logs.fields import POWER_DRAW
+from desktop_app.telemetry.logs.detail_fields import summed_field
+from desktop_app.telemetry.logs.fields import ECC, POWER_DRAW
 from desktop_app.telemetry.logs.generations import power_is_average
 from desktop_app.telemetry.logs.record import LoggedCard, LoggedInstance, LoggedProcess, LogRecord, Notes, Stamp, shown
 from desktop_app.telemetry.logs.values import Rule, bus_id_of, measure, uuid_of, whole
 from desktop_app.telemetry.plausibility import IMPLAUSIBLE
 
 # What a card split into MIG instances does not report as a whole (telemetry.nvml_card).
-_NOT_IN_MIG: Final = ("utilization_percent", "memory_utilization_percent", "encoder_percent", "decoder_percent")
+_NOT_IN_MIG: Final = (
+    "utilization_percent",
+    "memory_utilization_percent",
+    "encoder_percent",
+    "decoder_percent",
+    "jpeg_percent",
+    "optical_flow_percent",
+)
 _UNKNOWN_GENERATION: Final = (
     "power.draw taken as the one-second average: the log does not say of which generation the card is"
 )
@@ -37,7 +45,7 @@ class RecordMaker:
         self.processes: list[LoggedProcess] = []
         self.instances: list[LoggedInstance] = []
         self.lists_processes = False
-        self.ecc_parts: list[Reading | None] = []
+        self._parts: dict[str, list[Reading | None]] = {}
 
     def identify(self, kind: str, text: str) -> None:
         """A cell that says which card: ``uuid``, ``bus_id``, ``name`` or ``index``. What it is not stays raw."""
@@ -78,6 +86,12 @@ class RecordMaker:
         """A cell that is none of our fields, as it is written."""
         self.raw[source] = self.raw[source] + ", " + text.strip() if source in self.raw else text.strip()
 
+    def add_part(self, source: str, text: str) -> None:
+        """A cell that may be a part of a count of ours."""
+        field = summed_field(source)
+        if field is not None:
+            self._parts.setdefault(field, []).append(measure(text, ECC))
+
     def say(self, name: str, text: str) -> None:
         """A word that does not change, such as the driver's version. What is not known is left away."""
         text = text.strip()
@@ -92,7 +106,7 @@ class RecordMaker:
         said = {**known.texts(self.bus_id), **self.texts}
         self._settle_power(said)
         self._settle_memory()
-        self._settle_ecc()
+        self._settle_parts()
         mig = said.get("mig_mode", "").lower() == "enabled"
         for field in _NOT_IN_MIG if mig else ():
             if self.readings.get(field) == Reading(None, Reason.NOT_SUPPORTED):
@@ -132,17 +146,14 @@ class RecordMaker:
         if held is None or (held.value is None and drawn.value is not None):
             self.readings[field] = drawn
 
-    def _settle_ecc(self) -> None:
-        """What NVML counts as uncorrected since the driver was loaded: the sum, where every part is a number."""
-        if not self.ecc_parts:
-            return
-        total = 0.0
-        for part in self.ecc_parts:
-            if part is None or part.value is None:
-                self.readings.setdefault("ecc_uncorrected", part or Reading(None, Reason.UNKNOWN_ERROR))
-                return
-            total += part.value
-        self.readings["ecc_uncorrected"] = Reading(total)
+    def _settle_parts(self) -> None:
+        """What NVML gives as one count and the log in parts: their sum, where every part is a number."""
+        for field, parts in self._parts.items():
+            missing = [part for part in parts if part is None or part.value is None]
+            if missing:
+                self.readings.setdefault(field, missing[0] or Reading(None, Reason.UNKNOWN_ERROR))
+            else:
+                self.readings[field] = Reading(sum(part.value or 0.0 for part in parts if part is not None))
 
     def _settle_memory(self) -> None:
         total, used = self.facts.get("total_bytes"), self.readings.get("memory_used_bytes")

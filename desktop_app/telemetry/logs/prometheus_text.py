@@ -8,6 +8,7 @@ from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry import metric_names
+from desktop_app.telemetry.logs import detail_fields
 from desktop_app.telemetry.logs import fields as f
 from desktop_app.telemetry.logs.log_lines import numbered_lines
 from desktop_app.telemetry.logs.maker import RecordMaker
@@ -72,6 +73,16 @@ _RULES: Final[dict[str, Rule]] = {
     **{f"DCGM_FI_DEV_{name}": rule for name, rule in _DCGM.items()},
     "DCGM_FI_PROF_PCIE_RX_BYTES": _RX,
     "DCGM_FI_PROF_PCIE_TX_BYTES": _TX,
+    **{
+        metric.name: _ratio(rule) if rule.quantity is Quantity.PERCENT else rule
+        for metric in metric_names.DCGM
+        if (rule := detail_fields.RULES.get(metric.field)) is not None
+    },
+    **detail_fields.EXPORTED,
+    "nvidia_smi_clocks_current_graphics_clock_hz": _hertz(detail_fields.GRAPHICS_CLOCK),
+    "nvidia_smi_clocks_current_video_clock_hz": _hertz(detail_fields.VIDEO_CLOCK),
+    "nvidia_smi_utilization_jpeg_ratio": _ratio(detail_fields.JPEG),
+    "nvidia_smi_utilization_ofa_ratio": _ratio(detail_fields.OPTICAL_FLOW),
     "nvidia_smi_utilization_gpu_ratio": _ratio(f.UTILIZATION),
     "nvidia_smi_utilization_memory_ratio": _ratio(f.MEMORY_UTILIZATION),
     "nvidia_smi_utilization_encoder_ratio": _ratio(f.ENCODER),
@@ -105,7 +116,9 @@ _RULES: Final[dict[str, Rule]] = {
 _THROTTLED: Final = tuple(
     Rule(field, Quantity.PERCENT, PERCENT, "%") for field in ("throttle_power_percent", "throttle_thermal_percent")
 )
-_FIELD_RULES: Final = {rule.field: rule for rule in (*f.QUERY.values(), *_DCGM.values(), *_THROTTLED)}
+_FIELD_RULES: Final = {
+    rule.field: rule for rule in (*f.QUERY.values(), *_DCGM.values(), *_THROTTLED, *detail_fields.RULES.values())
+}
 
 
 def _of_ours() -> Iterator[tuple[str, Rule]]:

@@ -59,7 +59,7 @@ class LoggedInstance:
 class LogRecord:
     """What one line, table or document says about one card at one moment.
 
-    ``readings``: fields of ``GPU_FIELDS`` in their units; a field that the log does not have is not there.
+    ``readings``: fields of ``ALL_GPU_FIELDS`` in their units; a field that the log does not have is not there.
     ``facts``: numbers that do not change (``total_bytes`` …), ``texts``: words that do not (``driver_version`` …).
     ``raw``: everything else, as it is written.
     """

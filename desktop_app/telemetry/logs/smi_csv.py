@@ -110,6 +110,7 @@ class CsvTable:
             elif column.name in QUERY_TEXTS:
                 maker.say(QUERY_TEXTS[column.name], cell)
             else:
+                maker.add_part(column.name, cell)
                 maker.keep(column.title if column.unit is None else f"{column.title} [{column.unit}]", cell)
         if self._of_processes:
             self._process(maker, process)

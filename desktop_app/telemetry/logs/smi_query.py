@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
+from desktop_app.telemetry.logs import detail_fields
 from desktop_app.telemetry.logs import fields as f
 from desktop_app.telemetry.logs.maker import RecordMaker
 from desktop_app.telemetry.logs.record import LoggedInstance, LoggedProcess, LogRecord, Notes, Stamp
@@ -41,6 +42,7 @@ _PATHS: Final[dict[str, Rule]] = {
     "pci/gpu link info/pcie generation/current": f.GENERATION,
     "pci/gpu link info/link width/current": f.WIDTH,
     "ecc errors/volatile/double bit/total": f.ECC,
+    **detail_fields.TEXT,
 }
 _POWER_PATHS: Final = {
     "power draw": f.DRAW,
@@ -64,7 +66,6 @@ _TEXTS: Final = {
     "vbios version": "vbios_version",
 }
 _IDENTITY: Final = {"gpu uuid": "uuid", "pci/bus id": "bus_id", "product name": "name"}
-_ECC_PARTS: Final = re.compile(r"ecc errors/volatile/(sram|dram) uncorrectable( parity| sec-ded)?")
 _HEADS: Final = ("timestamp", "driver version", "cuda version", "attached gpus")
 _KINDS: Final = {"C": "compute", "G": "graphics", "C+G": "both"}
 
@@ -155,8 +156,7 @@ class QuerySection:
         elif path == "processes":
             maker.lists_processes = True
         else:
-            if _ECC_PARTS.fullmatch(path):
-                maker.ecc_parts.append(measure(text, f.ECC))
+            maker.add_part(path, text)
             maker.keep(path, text)
         if name == "process id":
             self._path.append(name)

@@ -13,6 +13,7 @@ from typing import Final
 from xml.parsers import expat
 
 from desktop_app.core.telemetry import Reading, Reason
+from desktop_app.telemetry.logs import detail_fields
 from desktop_app.telemetry.logs import fields as f
 from desktop_app.telemetry.logs.maker import RecordMaker
 from desktop_app.telemetry.logs.record import LoggedInstance, LoggedProcess, LogRecord, Notes, Stamp
@@ -47,6 +48,7 @@ _PATHS: Final[dict[str, Rule]] = {
     "pci/pci_gpu_link_info/pcie_gen/current_link_gen": f.GENERATION,
     "pci/pci_gpu_link_info/link_widths/current_link_width": f.WIDTH,
     "ecc_errors/volatile/double_bit/total": f.ECC,
+    **detail_fields.XML,
 }
 _POWER_PATHS: Final = {
     "power_draw": f.DRAW,
@@ -65,8 +67,6 @@ _TEXTS: Final = {
 }
 _CARD: Final = {"uuid": "uuid", "pci/pci_bus_id": "bus_id", "product_name": "name"}
 _KINDS: Final = {"C": "compute", "G": "graphics", "C+G": "both"}
-# Together they are what NVML counts as uncorrected since the driver was loaded.
-_ECC_PARTS: Final = re.compile(r"ecc_errors/volatile/(sram|dram)_uncorrectable(_parity|_secded)?")
 
 
 @dataclass(slots=True)
@@ -241,8 +241,7 @@ def _walk(node: _Node, path: str, maker: RecordMaker) -> None:
         elif place in _CARD:
             maker.identify(_CARD[place], text)
         else:
-            if _ECC_PARTS.fullmatch(place):
-                maker.ecc_parts.append(measure(text, f.ECC))
+            maker.add_part(place, text)
             maker.keep(place, text)
 
 

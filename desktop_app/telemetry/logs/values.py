@@ -25,6 +25,8 @@ class Quantity(StrEnum):
     CLOCK = "clock"
     COUNT = "count"
     STATE = "performance state"
+    FLAG = "yes or no"
+    BITS = "bits"
 
 
 # MiB is what nvidia-smi prints since driver 331; where a log writes MB it is taken at its word: 10^6 (cases NV-51).
@@ -48,6 +50,8 @@ _UNITS: Final[Mapping[Quantity, Mapping[str, float]]] = {
     Quantity.CLOCK: {"mhz": 1, "hz": 1e-6, "khz": 1e-3, "ghz": 1e3},
     Quantity.COUNT: {"": 1, "x": 1},
     Quantity.STATE: {"": 1},
+    Quantity.FLAG: {"": 1},
+    Quantity.BITS: {"": 1},
 }
 _MISSING: Final[Mapping[str, Reason]] = {
     "": Reason.NOT_READ_YET,
@@ -79,6 +83,8 @@ _NUMBER: Final = re.compile(
     r"([-+]?[0-9]{1,24}(?:\.[0-9]{1,24})?(?:[eE][-+]?[0-9]{1,3})?) ?([^\s0-9.,;][^\s]{0,11})?", re.ASCII
 )
 _COMMA_NUMBER: Final = re.compile(r"([-+]?[0-9]{1,15}),([0-9]{1,2}|[0-9]{4,6})(?![0-9,.])(.*)", re.ASCII | re.DOTALL)
+_FLAGS: Final = {"no": 0.0, "yes": 1.0}
+_HEXADECIMAL: Final = re.compile(r"0[xX]([0-9A-Fa-f]{1,16})", re.ASCII)
 _STATE: Final = re.compile(r"[Pp]([0-9]{1,2})", re.ASCII)
 _BUS_ID: Final = re.compile(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])", re.ASCII)
 _UUID: Final = re.compile(
@@ -112,6 +118,12 @@ def measure(text: str, rule: Rule, *, unit: str | None = None, decimal_comma: bo
         state = _STATE.fullmatch(text)
         if state is not None:
             return judge(float(state[1]), rule.allowed)
+    if rule.quantity is Quantity.FLAG and text.lower() in _FLAGS:
+        return judge(_FLAGS[text.lower()], rule.allowed)
+    if rule.quantity is Quantity.BITS:
+        bits = _HEXADECIMAL.fullmatch(text)
+        if bits is not None:
+            return judge(int(bits[1], 16), rule.allowed)
     if decimal_comma:
         text = _COMMA_NUMBER.sub(r"\1.\2\3", text, count=1)
     found = _NUMBER.fullmatch(text)

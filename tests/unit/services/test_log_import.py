@@ -123,6 +123,19 @@ def test_rows_without_times_beside_others_stay_apart(tmp_path: Path, parent: Pat
     assert "1 row has no time" in as_text(result)
 
 
+def test_details_have_the_table_that_every_session_has(tmp_path: Path, parent: Path) -> None:
+    head = "timestamp, index, utilization.gpu [%], clocks.gr [MHz], temperature.gpu.tlimit\n"
+    timed = put(
+        tmp_path,
+        "a.csv",
+        f"{head}2026/07/14 09:00:00, 0, 1 %, 1905 MHz, 22\n2026/07/14 09:00:02, 0, 2 %, 300 MHz, 40\n",
+    )
+    query = "SELECT t_s, graphics_clock_mhz, temperature_margin_c, video_clock_mhz FROM details ORDER BY t_s"
+    assert table(import_logs([timed], parent=parent), query) == [(0.0, 1905.0, 22.0, None), (2.0, 300.0, 40.0, None)]
+    untimed = put(tmp_path, "b.csv", "index, clocks.gr [MHz]\n0, 1905 MHz\n0, 1890 MHz\n")
+    assert [row[:2] for row in table(import_logs([untimed], parent=parent), query)] == [(0.0, 1905.0), (1.0, 1890.0)]
+
+
 def test_midnight_in_a_log_of_times_without_dates(tmp_path: Path, parent: Path) -> None:
     dmon = "#Time        gpu    pwr\n#HH:MM:SS    Idx      W\n 23:59:59      0     70\n 00:00:01      0     71\n"
     result = import_logs([put(tmp_path, "dmon.txt", dmon)], parent=parent)

@@ -48,10 +48,10 @@ def test_dcgm() -> None:
         "sm_clock_mhz": 1410.0,
         "encoder_percent": Reason.NO_PERMISSION,  # blank + 3
         "pcie_rx_bytes_per_s": 73101.0,
+        "tensor_activity_percent": 41.23,
     }
     assert (records[0].card.uuid, records[0].card.index) == (UUIDS[0], 0)
     assert (records[0].stamp.seconds, records[0].stamp.zoned) == (1784019600.25, True)
-    assert records[0].raw["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"] == "0.4123"
     assert records[0].texts["driver_version"] == "535.129.03"
     assert not log.notes.left_out
 

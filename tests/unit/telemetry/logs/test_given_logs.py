@@ -261,6 +261,36 @@ def test_prometheus() -> None:
         "utilization_percent": 0, "memory_utilization_percent": 0, "encoder_percent": 0, "decoder_percent": 0,
         "memory_used_bytes": 221249536, "power_w": 39.17, "temperature_c": 33, "sm_clock_mhz": 765,
         "memory_clock_mhz": 810, "fan_percent": 38, "performance_state": 8, "power_limit_w": 250,
-        "pcie_generation": 1, "pcie_width": 16,
+        "pcie_generation": 1, "pcie_width": 16, "graphics_clock_mhz": 765, "video_clock_mhz": 675, "encoder_sessions": 0,
+        "jpeg_percent": 0, "optical_flow_percent": 0,
     }  # fmt: skip
     assert record.facts["total_bytes"].value == 8192 * MIB
+
+
+# Details as they stand in the captures.
+DETAILS: Final = {
+    ("smi_csv", "exporter_nvidia-h100-80gb-hbm3__590.48.01_load.csv"): {
+        "graphics_clock_mhz": 1980, "video_clock_mhz": 1545, "temperature_margin_c": 26, "power_module_w": NONE,
+        "throttle_reasons": 0, "jpeg_percent": 0, "optical_flow_percent": 0, "encoder_sessions": 0, "ecc_corrected": 0,
+        "ecc_corrected_total": 0, "ecc_uncorrected_total": 0, "remapped_rows_corrected": 0,
+        "remapped_rows_uncorrected": 0, "remapping_pending": 0, "remapping_failed": 0, "retired_pages": NONE,
+    },
+    ("smi_csv", "exporter_nvidia-l40s__595.80_load.csv"): {
+        "graphics_clock_mhz": 2520, "video_clock_mhz": 1965, "temperature_margin_c": 34, "encoder_sessions": 2,
+    },
+    ("smi_xml", "telegraf_tesla-t4.xml"): {
+        "graphics_clock_mhz": 585, "video_clock_mhz": 810, "pcie_replays": 0, "retired_pages": 0, "ecc_corrected": 0,
+        "ecc_corrected_total": 0, "ecc_uncorrected_total": 0, "temperature_margin_c": ABSENT,
+    },
+    ("smi_xml", "telegraf_a100-sxm4-v12.xml"): {
+        "graphics_clock_mhz": 1275, "video_clock_mhz": 1275, "retired_pages": NONE, "temperature_margin_c": NONE,
+        "jpeg_percent": Reason.MIG, "optical_flow_percent": Reason.MIG,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", DETAILS, ids=lambda parts: parts[1])
+def test_details(parts: tuple[str, str]) -> None:
+    record = load(*parts)[0][0]
+    expected = DETAILS[parts]
+    assert {name: value(record, name) if name in record.readings else ABSENT for name in expected} == expected

@@ -7,7 +7,7 @@ import random
 import pytest
 from log_samples import ALL, strange_values
 
-from desktop_app.core.telemetry import GPU_FIELDS
+from desktop_app.core.telemetry import ALL_GPU_FIELDS
 from desktop_app.telemetry.logs.kinds import UnknownKindError, open_log
 from desktop_app.telemetry.logs.log_lines import decoded, unpacked
 
@@ -73,7 +73,7 @@ def test_damaged_logs(kind: str) -> None:
         except ValueError as error:
             assert "gzip" in str(error)  # noqa: PT017 - only a byte that made it one
             continue
-        assert all(record.readings.keys() <= set(GPU_FIELDS) for record in records)
+        assert all(record.readings.keys() <= set(ALL_GPU_FIELDS) for record in records)
         assert all((r.value is None) == (r.reason is not None) for record in records for r in record.readings.values())
         assert strange_values(records, decoded(unpacked(data))) == []
         imported += bool(records)

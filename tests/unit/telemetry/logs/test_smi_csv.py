@@ -129,8 +129,8 @@ def test_the_draw_by_the_generation_of_the_card(name: str, field: str) -> None:
 
 
 def test_unknown_columns_are_kept_as_written() -> None:
-    records, _ = read("index, utilization.gpu [%], clocks.video [MHz], my_note\n0, 5 %, 1545 MHz, hot today\n")
-    assert records[0].raw == {"clocks.video [MHz]": "1545 MHz", "my_note": "hot today"}
+    records, _ = read("index, utilization.gpu [%], clocks.max.video [MHz], my_note\n0, 5 %, 1545 MHz, hot today\n")
+    assert records[0].raw == {"clocks.max.video [MHz]": "1545 MHz", "my_note": "hot today"}
 
 
 @pytest.mark.parametrize(
@@ -240,3 +240,40 @@ def test_any_fields_with_any_errors(units: str) -> None:
         records, log = read("\n".join(lines))
         assert [(record.card.index, dict(record.readings)) for record in records] == expected
         assert not log.notes.left_out
+
+
+def test_details_of_a_card() -> None:
+    header = (
+        "index, clocks.gr [MHz], clocks.video [MHz], temperature.gpu.tlimit, clocks_throttle_reasons.active, "
+        "remapped_rows.uncorrectable, remapped_rows.pending, remapped_rows.failure, "
+        "retired_pages.single_bit_ecc.count, retired_pages.double_bit.count, "
+        "ecc.errors.corrected.aggregate.total, module.power.draw.instant [W]"
+    )
+    records, log = read(f"{header}\n0, 1905 MHz, 1665 MHz, -3, 0x0000000000000024, 2, Yes, No, 4, 3, 61, 612.5 W\n")
+    assert {name: reading.value for name, reading in records[0].readings.items()} == {
+        "graphics_clock_mhz": 1905,
+        "video_clock_mhz": 1665,
+        "temperature_margin_c": -3,
+        "throttle_reasons": 36,
+        "remapped_rows_uncorrected": 2,
+        "remapping_pending": 1,
+        "remapping_failed": 0,
+        "retired_pages": 7,
+        "ecc_corrected_total": 61,
+        "power_module_w": 612.5,
+    }
+    assert not log.notes.left_out
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "field"),
+    [
+        ("remapped_rows.pending", "perhaps", "remapping_pending"),
+        ("clocks_event_reasons.active", "0xZZ", "throttle_reasons"),
+        ("retired_pages.double_bit.count", "[N/A]", "retired_pages"),
+        ("clocks_event_reasons.active", "0xFFFFFFFFFFFFFFFF", "throttle_reasons"),
+    ],
+)
+def test_a_detail_that_is_none_is_missing(column: str, cell: str, field: str) -> None:
+    records, _ = read(f"index, utilization.gpu [%], {column}\n0, 5 %, {cell}\n")
+    assert records[0].readings[field].value is None

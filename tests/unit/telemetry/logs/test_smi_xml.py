@@ -30,6 +30,7 @@ def test_every_field_of_a_card() -> None:
         "sm_clock_mhz": 1807.0,
         "memory_clock_mhz": 7300.0,
         "ecc_uncorrected": 5.0,
+        "power_module_w": None,  # beside the card's, and N/A
     }
     assert first.facts["total_bytes"].value == 12288.0 * MIB
     assert first.facts["driver_reserved_bytes"].value == 368.0 * MIB
