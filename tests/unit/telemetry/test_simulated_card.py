@@ -182,6 +182,21 @@ class TestReadings:
         assert slow["ecc_uncorrected"] == Reading(None, Reason.NOT_SUPPORTED)
         assert slow["temperature_memory_c"] == Reading(None, Reason.NOT_SUPPORTED)
 
+    def test_details_are_those_that_the_model_knows(self) -> None:
+        bench = Bench()
+        bench.run(10.0)
+        fast, slow = bench.run(60.0), bench.slow()
+        known = {name: slow[name].value for name in DETAIL_FIELDS if slow[name].value is not None}
+        margin = (bench.card.temperature_slowdown_c or 0.0) - (fast["temperature_c"].value or 0.0)
+        assert known == {
+            "graphics_clock_mhz": fast["sm_clock_mhz"].value,
+            "temperature_margin_c": pytest.approx(margin, abs=1),
+            "throttle_reasons": 0.0,
+        }
+        assert {slow[name].reason for name in DETAIL_FIELDS if name not in known} == {Reason.SIMULATED}
+        bench.run(5.0, busy=False)
+        assert bench.slow()["throttle_reasons"].value == 1.0  # idle
+
     def test_idle_falls_asleep(self) -> None:
         bench = Bench()
         bench.run(10.0)
