@@ -150,10 +150,13 @@ def _install() -> None:
 
 
 def _overload(name: str) -> _Kernel | None:
-    """The op of this name, or ``None`` where the installed torch does not have it."""
+    """The op of this name, or ``None`` where the installed torch does not have it or does not cast its arguments:
+    ``rms_norm`` is cast since 2.12."""
     base, _, overload = name.partition(".")
     packet = getattr(torch.ops.aten, base, None)
-    return getattr(packet, overload or "default", None) if packet is not None else None
+    if packet is None or not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "AutocastCUDA"):  # noqa: SLF001
+        return None
+    return getattr(packet, overload or "default", None)
 
 
 def _kernel(op: _Kernel, policy: _Policy) -> _Kernel:

@@ -49,7 +49,11 @@ _NEEDS_DATA: Final = (
     "Not available for 'meta' device type",
     "not have storage",
 )
-_TWO_DEVICES: Final = ("Expected all tensors to be on the same device", "is not on the expected device")
+_TWO_DEVICES: Final = (
+    "Expected all tensors to be on the same device",
+    "is not on the expected device",
+    "found two different devices",  # torch 2.6
+)
 _SECOND_BACKWARD: Final = "Trying to backward through the graph a second time"
 
 _Jobs = queue.SimpleQueue[bytes]

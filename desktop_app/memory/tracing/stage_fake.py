@@ -26,7 +26,7 @@ from desktop_app.memory.tracing.stage_answers import card_answers, patch
 from desktop_app.memory.tracing.stage_choices import StageChoices
 from desktop_app.memory.tracing.stage_guesses import NO_GUESS, Guesses
 from desktop_app.memory.tracing.stage_kernels import FakeKernels
-from desktop_app.memory.tracing.stage_meta_kernels import has_kernel
+from desktop_app.memory.tracing.stage_meta_kernels import has_kernel, register_fast_paths
 from desktop_app.memory.tracing.stage_models import Make, empty_as, replace_tensors
 
 aten = torch.ops.aten
@@ -64,7 +64,16 @@ class CudaFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         if _is_on_host(args, kwargs):
             with torch._C._DisableTorchDispatch():  # noqa: SLF001
                 return func(*args, **(kwargs or {}))
+        if func is aten._to_copy.default:  # noqa: SLF001
+            args = (self._known_by_shape(args[0]), *args[1:])
         return super().dispatch(func, types, args, kwargs or {})
+
+    def _known_by_shape(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A real tensor that goes to the card, as a fake one: torch 2.6 would copy its values to a card, where its
+        build has CUDA and the machine none."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        return cast(torch.Tensor, self.fake_tensor_converter.from_real_tensor(self, tensor))
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
         with self:
@@ -206,6 +215,7 @@ def _missing(*_: Any, **__: Any) -> Any:
 
 def _register_kernels() -> None:
     """Once per process: autograd stops at these ops, and sdpa asks the chooser."""
+    register_fast_paths()
     if _libraries:
         return
     library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]

@@ -20,7 +20,7 @@ from desktop_app.memory.cuda_autocast import clear_casts, follow_autocast
 from desktop_app.memory.meta_kernels import META_KERNELS
 from desktop_app.memory.tracing.stage_answers import card_answers, patch
 from desktop_app.memory.tracing.stage_choices import StageChoices
-from desktop_app.memory.tracing.stage_meta_kernels import register_meta_kernels
+from desktop_app.memory.tracing.stage_meta_kernels import register_fast_paths, register_meta_kernels
 from desktop_app.memory.tracing.stage_models import empty_as, replace_tensors
 
 _META: Final = torch.device("meta")
@@ -53,6 +53,7 @@ class MetaStage(StageChoices):
     @contextmanager
     def running(self, *, precision: str = "fp32") -> Iterator[None]:  # noqa: ARG002 - one signature for all stages
         register_meta_kernels()
+        register_fast_paths()
         with ExitStack() as stack:
             stack.enter_context(card_answers(self._card))
             for module in (torch_optimizer, _foreach_utils):
