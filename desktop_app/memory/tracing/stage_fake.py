@@ -73,7 +73,8 @@ class CudaFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         build has CUDA and the machine none."""
         if isinstance(tensor, FakeTensor):
             return tensor
-        return cast(torch.Tensor, self.fake_tensor_converter.from_real_tensor(self, tensor))
+        made: torch.Tensor = self.fake_tensor_converter.from_real_tensor(self, tensor)
+        return made
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
         with self:
