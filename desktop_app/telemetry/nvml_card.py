@@ -104,7 +104,9 @@ class NvmlCard:
         self._fast = FastLane(door, handle, owner=owner, traits=self._traits, system_memory=self._system_memory)
         self._slow_fields = FieldsGauge(door, handle, _SLOW_IDS, owner=owner)
         self._details = NvmlDetails(door, handle, owner=owner)
-        self._instances = NvmlInstances(door, handle, self.card) if self._traits.mig else None
+        self._instances = (
+            NvmlInstances(door, handle, self.card, gpm=self._traits.gpm_in_mig) if self._traits.mig else None
+        )
 
     def read_fast(self, t_s: float) -> Mapping[str, Reading]:
         """All of ``FAST_FIELDS``. ``t_s``: session time, for rates."""

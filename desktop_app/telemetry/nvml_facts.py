@@ -38,6 +38,9 @@ _ARCHITECTURES: Final = {
 _LANES: Final = {(6, 0): 64, (7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
 _LANES_BY_MAJOR: Final = {3: 192}
 _LANES_DEFAULT: Final = 128
+# Reported of an H100 with driver 535: after one GPM sample of a MIG instance its memory could not be read any more
+# ("in use") until the driver was loaded again. Memory is worth more than activity.
+_GPM_IN_MIG: Final = (550, 0)
 _MILLI: Final = 1e-3
 
 SystemMemory = Callable[[], tuple[int, int]]
@@ -53,6 +56,7 @@ class Traits:
     wddm: bool = False
     power_is_average: bool = False  # what nvmlDeviceGetPowerUsage means here
     old_process_call: bool = False  # use the v2 process list
+    gpm_in_mig: bool = True  # GPM samples of MIG instances may be taken
 
 
 def describe_card(
@@ -162,6 +166,7 @@ def _traits(door: NvmlDoor, handle: Any, uuid: str, capability: Answer, driver: 
         wddm=(model.reason is None and model.value[0] == _DRIVER_WDDM) or "microsoft" in platform.release().lower(),
         power_is_average=_power_is_average(capability),
         old_process_call=_has_odd_process_list(driver),
+        gpm_in_mig=_driver_of(driver) >= _GPM_IN_MIG,
     )
 
 
@@ -176,11 +181,16 @@ def _power_is_average(capability: Answer) -> bool:
 
 def _has_odd_process_list(driver: Answer) -> bool:
     """Drivers 535.43 to 535.86 filled the v3 process list with entries of another layout."""
+    return (535, 43) <= _driver_of(driver) < (535, 86)
+
+
+def _driver_of(driver: Answer) -> tuple[int, int]:
+    """The first two numbers of its version; one that does not say is taken as new."""
     try:
         major, minor = (int(part) for part in str(driver.value).split(".")[:2])
     except ValueError:
-        return False
-    return major == 535 and 43 <= minor < 86
+        return 10_000, 0
+    return major, minor
 
 
 def _bus_id(facts: FactSheet, answer: Answer) -> str | None:

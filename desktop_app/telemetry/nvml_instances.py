@@ -8,7 +8,7 @@ from typing import Any, Final
 from desktop_app.core.telemetry import INSTANCE_FIELDS, Card, InstanceSample, MigInstance, Reading, Reason
 from desktop_app.telemetry.backend import missing
 from desktop_app.telemetry.nvml import Answer, NvmlDoor, memory_answer
-from desktop_app.telemetry.nvml_gpm import GpmReader
+from desktop_app.telemetry.nvml_gpm import GPM_FIELDS, GpmReader
 from desktop_app.telemetry.plausibility import COUNT, MEMORY_TOTAL, PERCENT, SM_COUNT, judge_used_memory
 
 _MOST_INSTANCES: Final = 8  # seven on every card so far
@@ -33,14 +33,15 @@ def describe_instances(door: NvmlDoor, handle: Any, card_uuid: str) -> tuple[Mig
 class NvmlInstances:
     """Reads the instances of one card. Runs in: one thread at a time."""
 
-    def __init__(self, door: NvmlDoor, handle: Any, card: Card) -> None:
+    def __init__(self, door: NvmlDoor, handle: Any, card: Card, *, gpm: bool) -> None:
         self._door = door
         self._handle = handle
         self._card = card
         self._slices = _find(door, handle, card.uuid)
+        self._unread = missing(GPM_FIELDS, Reason.NOT_SUPPORTED if not gpm else Reason.UNKNOWN_ERROR)
         self._gpm = {
             number: GpmReader(door, handle, owner=f"{card.uuid}/{number}", gpu_instance=number)
-            for number in {found.facts.gpu_instance for found in self._slices} - {_UNKNOWN_ID}
+            for number in {found.facts.gpu_instance for found in self._slices if gpm} - {_UNKNOWN_ID}
         }
         self._readings = 0
         self.changed = False  # others than those of ``card``: it must be described anew
@@ -52,7 +53,9 @@ class NvmlInstances:
             self._look()
         activities = {number: gpm.read() for number, gpm in self._gpm.items()}
         return tuple(
-            InstanceSample(found.facts.uuid, self._read_one(found) | activities.get(found.facts.gpu_instance, {}))
+            InstanceSample(
+                found.facts.uuid, self._read_one(found) | activities.get(found.facts.gpu_instance, self._unread)
+            )
             for found in self._slices
         )
 
