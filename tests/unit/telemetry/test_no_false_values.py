@@ -49,3 +49,21 @@ def test_random_errors_never_make_a_value(driver_folder: Path, seed: int) -> Non
     for field in BOOKED:
         assert told["seen"][field] > TICKS / 20, field
         assert told["absent"][field] > TICKS / 50, field
+
+
+def test_random_errors_never_make_a_value_of_an_instance(driver_folder: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.fake_nvml.random_instances", os.environ.get("FLOODMARK_SEED", "5"), "2000"],
+        env={**os.environ, "LD_LIBRARY_PATH": str(driver_folder), "FAKE_NVML_SCRIPT": ""},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["false"] == []
+    for field in ("memory_used_bytes", "sm_activity_percent", "tensor_activity_percent"):
+        assert min(told["seen"][field], told["absent"][field]) > 200, field
+    assert told["seen"].get("utilization_percent", 0) == 0  # no driver reports it of an instance
