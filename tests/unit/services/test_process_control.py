@@ -203,3 +203,14 @@ def test_the_environment_may_ask_for_it(value: str | None, read_only: bool) -> N
     environment = {} if value is None else {"FLOODMARK_READ_ONLY": value}
     assert is_read_only(environment) is read_only
     assert "FLOODMARK_READ_ONLY" not in os.environ
+
+
+@pytest.mark.parametrize("command", [[], ["demo"], ["train", "run.toml"]])
+def test_the_command_line_may_ask_for_it(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from desktop_app import cli
+
+    parser = cli._parser()
+    assert cli._launch(parser.parse_args([*command, "--read-only"])).read_only is True
+    assert cli._launch(parser.parse_args(command)).read_only is False
+    monkeypatch.setenv("FLOODMARK_READ_ONLY", "1")
+    assert cli._launch(parser.parse_args(command)).read_only is True
