@@ -29,7 +29,6 @@ _LEAST_RISE: Final = 0.03  # of the demand
 _JUMP_SHARE: Final = 0.6  # of the rise in one step: another batch size or algorithm (OOM-59), not lengths in order
 _KNOWN_TOP: Final = 1.02  # an ascent ends about where the one before ended
 _MODEL_SPREAD: Final = 0.1  # of the steps to go
-_LIMIT_SHARE: Final = 0.5  # of the headroom: the most that the limit is taken to be off by
 _MODEL_RISE: Final = 0.15  # relative deviation of the rise still to come
 _NEWEST: Final = 0.6  # share of the points that a shape is fitted to
 _CONVEX: Final = 1.15  # a late slope this many times the early one rises further
@@ -59,17 +58,16 @@ class Ascent:
         top = float(self.demands[-1])
         return top if self.known_top_bytes is None else min(top, _KNOWN_TOP * self.known_top_bytes)
 
-    def to_go(self, headroom_bytes: float, *, limit_sd_bytes: float = 0.0) -> StepsToGo | None:
-        """Steps until the demand has grown by ``headroom_bytes``, known to ``limit_sd_bytes``; ``None`` when it ends
-        below."""
+    def to_go(self, headroom_bytes: float, *, spread: float = 0.0) -> StepsToGo | None:
+        """Steps until the demand has grown by ``headroom_bytes``, the logarithm of which is known to ``spread``;
+        ``None`` when it ends below."""
         if headroom_bytes <= 0.0:
             return StepsToGo(0.0, 0.0)
         limit = self.level_bytes + headroom_bytes
         if limit > self.end_bytes:
             return None
         at = float(np.interp(limit, self.demands, self.steps_ahead))
-        from_limit = min(limit_sd_bytes, _LIMIT_SHARE * headroom_bytes) / headroom_bytes
-        return StepsToGo(at, math.hypot(_MODEL_SPREAD, from_limit))
+        return StepsToGo(at, math.hypot(_MODEL_SPREAD, spread))
 
     def probability_over(self, headroom_bytes: float) -> float:
         """P(the demand grows by that much before the epoch ends)."""

@@ -67,7 +67,10 @@ def attribute(
         loser, winner = found.get(rule.loser), found.get(rule.winner)
         if loser is None or winner is None:
             continue
-        if (rule.winner in certain or _is_early_leak(winner)) and rule.holds(loser, winner):
+        # What people have been told already is taken back only for something that they have been told as well.
+        told = rule.loser in open_causes
+        sure = rule.winner in open_causes if told else rule.winner in certain or _is_early_leak(winner)
+        if sure and rule.holds(loser, winner):
             del found[rule.loser]
             superseded.add(rule.loser)
     for cause in list(_minor_growths(found, certain, pace_s)):

@@ -40,6 +40,7 @@ _WAIT_FACTOR: Final = 7.0
 _WAIT_POWER: Final = 0.4
 _WAIT_SPREAD: Final = 0.9
 _PRESSURE_STEPS: Final = 150  # without a refusal or anything newly reserved: it fits, as it seems
+_MORE_SHARE: Final = 0.01  # of the room
 _IMMINENT_RETRIES: Final = 2
 _RETRY_WINDOW_STEPS: Final = 30
 _ONE_SEGMENT: Final = 1.0
@@ -86,7 +87,8 @@ class FragmentationCause(CauseModel):
         self._reserved = 0.0
         self._retries: int | None = None
         self._retried: deque[int] = deque(maxlen=_IMMINENT_RETRIES)  # the newest steps with a refusal
-        self._pressed_at: int | None = None  # last step in which the driver was asked for more
+        self._pressed_at: int | None = None  # last step in which the driver was asked for more, or pieces became more
+        self._most_idle = 0.0
 
     def take_step(self, sample: StepSample, view: View) -> None:
         """Take a step after start-up."""
@@ -101,6 +103,7 @@ class FragmentationCause(CauseModel):
             idle = self._newest.median()
             if self._lowest is None or idle <= self._lowest[0]:
                 self._lowest = idle, sample.step
+            self._note_pieces(sample.step, idle, view)
         self._live_peak = max(self._live_peak, float(memory.live_peak_bytes))
         self._note_pressure(sample.step, float(memory.reserved_peak_bytes), memory.alloc_retries)
         self._trend.add(sample.step, float(memory.idle_split_bytes), sample.batch_samples, self._reserved)
@@ -114,6 +117,13 @@ class FragmentationCause(CauseModel):
             self._retried.append(step)
         if refused or more:
             self._pressed_at = step
+
+    def _note_pieces(self, step: int, idle: float, view: View) -> None:
+        """On a full card pieces that become more press as requests for more do: the same blocks have fewer places."""
+        if idle > self._most_idle + _MORE_SHARE * view.environment.allocator_room(view.evidence.memory):
+            if self._most_idle:
+                self._pressed_at = step
+            self._most_idle = idle
 
     def outlook(self, view: View, *, known: bool) -> Outlook | None:
         """What the pieces lead to; ``None`` while they are few beside the room that is left."""

@@ -71,10 +71,21 @@ class LineFit:
         """
         if self.early <= 0 or self.late >= self.early:
             return False
-        ratio = max(self.late, 0.0) / self.early
-        ratio += 2.0 * self.half_sd / self.early * math.sqrt(1.0 + ratio**2)
+        ratio = self._ratio(2.0)
         half_growth = max(self.late, 0.0) * self.span_steps / 2.0
         return ratio < 1.0 and half_growth * ratio / (1.0 - ratio) < room_bytes
+
+    def belies(self, slowing: LineFit) -> bool:
+        """A shorter line that would be less straight, by at least a deviation, if a longer one went on to slow down."""
+        if self.early <= 0 or slowing.early <= 0:
+            return self.late > 0
+        goes_on = max(slowing.late, 0.0) / slowing.early
+        return self._ratio(-1.0) > goes_on ** (self.span_steps / slowing.span_steps)
+
+    def _ratio(self, deviations: float) -> float:
+        """Growth of the late half over that of the early one, so many of its own deviations higher."""
+        ratio = max(self.late, 0.0) / self.early
+        return ratio + deviations * self.half_sd / self.early * math.sqrt(1.0 + ratio**2)
 
 
 def fit_line(steps: Floats, values: Floats) -> LineFit:

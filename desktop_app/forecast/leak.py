@@ -20,9 +20,9 @@ from desktop_app.forecast.reserve_risers import Brim, ReserveRisers
 from desktop_app.forecast.trend import Shape, Trend, TroughTrend
 
 # A leak is to be flagged by the time 1 % of the card has grown or 40 steps, whichever is later. The bounds are lower by
-# a quarter: windows shrink by quarters, 3 start-up steps are not counted, and the policy wants to see it twice.
-ENOUGH_STEPS: Final = 30
-ENOUGH_GROWTH: Final = 0.0075
+# three tenths: windows shrink by quarters, 3 start-up steps are not counted, and the policy wants to see it twice.
+ENOUGH_STEPS: Final = 27
+ENOUGH_GROWTH: Final = 0.007
 LAST_MOMENT_STEPS: Final = 16  # with this few steps left, waiting for more evidence would cost the 10 steps of lead
 IMMINENT_STEPS: Final = 20
 IMMINENT_S: Final = 10.0  # what it takes to read a banner and to save a checkpoint
@@ -57,6 +57,7 @@ class _Verdict:
     exhaustion: Exhaustion
     horizon_steps: float
     proven: bool
+    at_last_moment: bool = False  # proven only because there is no time for more evidence
 
     @property
     def to_go(self) -> StepsToGo:
@@ -67,13 +68,16 @@ class _Verdict:
         """Probability that the growth goes on until memory is out.
 
         What has grown for n steps goes on for k more with probability n / (n + k), were nothing else known (Gott,
-        1993); most growth of troughs that has passed the tests is a true leak and never stops.
+        1993); most growth of troughs that has passed the tests is a true leak and never stops. What is so steep that
+        there is no time for them is as often a cache that fills: it is believed as far as it has come.
         """
         if not self.proven:
             return _BELIEF_UNPROVEN
         if self.trend.stairs is not None and self.trend.stairs.risers < _MIN_TIED_RISERS:
             return _BELIEF_ONCE
         lasted = self.trend.steps / (self.trend.steps + max(self.to_go.median, 0.0))
+        if self.at_last_moment:
+            return lasted
         return _BELIEF_PROVEN + (1.0 - _BELIEF_PROVEN) * lasted
 
     def probability(self, steps: float) -> float:
@@ -164,7 +168,8 @@ def _judge(
     if trend.falls_back_in is not None:
         horizon = min(horizon, _EPOCH_MARGIN * trend.falls_back_in)
     proven = _enough_evidence(trend, found.to_go, environment) or _driver_refused(found.to_go, evidence)
-    return _Verdict(trend, demand, found, horizon, proven)
+    in_a_hurry = not proven and trend.stairs is None and found.to_go.low <= LAST_MOMENT_STEPS
+    return _Verdict(trend, demand, found, horizon, proven or in_a_hurry, at_last_moment=in_a_hurry)
 
 
 def _enough_evidence(trend: Trend, to_go: StepsToGo, environment: Environment) -> bool:
@@ -175,8 +180,6 @@ def _enough_evidence(trend: Trend, to_go: StepsToGo, environment: Environment) -
             return one_more or (stairs.risers >= _MIN_RISERS and trend.steps >= ENOUGH_STEPS)
         large = stairs.jump_bytes >= _ONCE_SHARE * environment.capacity_bytes
         return stairs.risers >= _MIN_TIED_RISERS or (large and to_go.median <= stairs.distance_steps)
-    if to_go.low <= LAST_MOMENT_STEPS:
-        return True
     return trend.steps >= ENOUGH_STEPS and trend.grown_bytes >= ENOUGH_GROWTH * environment.capacity_bytes
 
 

@@ -71,10 +71,11 @@ class LineSearch:
         """The longest straight window that grows, unless shorter ones are ever clearer; its line.
 
         A longer window has a surer slope until it reaches back to before the growth began. ``None`` also when growth
-        ends by itself: when a window slows down and one that holds its newest third does so too.
+        ends by itself: when a window slows down and one that holds its newest third does so too, or no shorter one
+        shows that it has stopped slowing down.
         """
         best: tuple[LineFit, Window] | None = None
-        slowing_span = 0.0
+        slowing: LineFit | None = None  # the longest that does
         for index in reversed(range(len(self.series.levels))):
             level = self.series.levels[index]
             if not level.searchable or level.flat:
@@ -87,12 +88,12 @@ class LineSearch:
                 if fit is None or fit.slope < interest.slope_floor or not significant(fit, interest):
                     continue
                 if fit.levels_off_within(interest.room_bytes):
-                    slowing_span = slowing_span or fit.span_steps
-                    if fit.span_steps <= _NEWEST_SHARE * slowing_span:
+                    slowing = slowing or fit
+                    if fit.span_steps <= _NEWEST_SHARE * slowing.span_steps:
                         return None
                 elif best is not None and fit.significance < _CLEARER * best[0].significance:
                     return best
-                elif fit.straight:
+                elif fit.straight and (slowing is None or interest.known or fit.belies(slowing)):
                     best = fit, look.window.last(points)
         return best
 

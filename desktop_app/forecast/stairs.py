@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 
 from desktop_app.forecast.ramps import Change
-from desktop_app.forecast.robust import deviation, median
+from desktop_app.forecast.robust import deviation, mean_square, median
 
 _KEPT: Final = 8
+_KEPT_TO_SLOW: Final = 16  # risers over which their slowing down is looked at
 _ALIKE: Final = 0.35  # sizes and distances may differ from their median by this share
 _FEW: Final = 3
 _ALIKE_FEW: Final = 0.1  # of up to three: two random distances are within 35 % of each other one time in three
@@ -20,6 +21,12 @@ _ALIKE_SHARE: Final = 0.7  # of the newest risers; else what is alike is so by c
 _DOUBT: Final = 0.3  # relative deviation of distances assumed before any has been seen twice; one observation's worth
 OVERDUE: Final = 1.7  # no riser for this many distances: the stairs have ended
 _MIN_DISTANCE_STEPS: Final = 3.0  # closer ones are a line
+_SLOWING_RISERS: Final = 6  # at least, to say that they come ever more slowly
+# Deviations by which their distances must have grown more than stairs that reach the brim could; of 25 caches that fill
+# and 8 leaks in stairs (tuning half) every number from 0.5 to 2 tells them apart.
+_SLOWING_Z: Final = 1.3
+_STILL_SLOWING_Z: Final = 2.5  # when an alert is out
+_ROUNDING: Final = 1.0 / 6.0  # variance of the difference of two whole numbers of steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +70,12 @@ class StairWatch:
 
     def __init__(self) -> None:
         self._risers: deque[tuple[int, float]] = deque(maxlen=_KEPT)
+        self._many: deque[tuple[int, float]] = deque(maxlen=_KEPT_TO_SLOW)
         self._found: list[Stairs] | None = []  # as of the newest riser, most risers first; None: to be looked for
 
     def restart(self) -> None:
         self._risers.clear()
+        self._many.clear()
         self._found = []
 
     def add(self, step: int, change: Change) -> None:
@@ -75,6 +84,7 @@ class StairWatch:
             self.restart()
         elif change.outstanding:
             self._risers.append((step, change.size_bytes))
+            self._many.append((step, change.size_bytes))
             self._found = None
 
     def stairs(self, step: int) -> Stairs | None:
@@ -89,6 +99,33 @@ class StairWatch:
             if since <= OVERDUE * stairs.distance_steps:
                 return replace(stairs, since_last_steps=since)
         return None
+
+    @property
+    def newest_slope(self) -> float:
+        """Bytes per step over the newest half of the risers; there must be two."""
+        newest = list(self._many)[-(len(self._many) // 2 + 1) :]
+        return sum(riser[1] for riser in newest[1:]) / max(newest[-1][0] - newest[0][0], 1)
+
+    def level_off_within(self, room_bytes: float, *, known: bool = False) -> bool:
+        """Like risers come ever more slowly, and so much so that they will end before they take ``room_bytes`` more.
+
+        If the speed falls in proportion to what is still to come, as it does where things seen for the first time are
+        kept, the newest half of the risers times T1 / (T2 - T1) is still to come, T1 and T2 the times of the halves.
+        """
+        risers = list(self._many)
+        if len(risers) < _SLOWING_RISERS:
+            return False
+        sizes = np.array([riser[1] for riser in risers])
+        jump = median(sizes)
+        if np.max(np.abs(sizes - jump)) > _ALIKE * jump:
+            return False
+        distances = np.diff(np.array([riser[0] for riser in risers], dtype=np.float64))
+        half = distances.size // 2
+        early, late = float(distances[:half].sum()), float(distances[-half:].sum())
+        needed = early * half * jump / max(room_bytes, 1.0)  # by so much the later half must be slower
+        scatter = mean_square(distances[2:] - 2.0 * distances[1:-1] + distances[:-2]) / 6.0  # of even ones: 6 σ²
+        sd = math.sqrt(2.0 * max(half * scatter, _ROUNDING))
+        return late - early - needed > (_STILL_SLOWING_Z if known else _SLOWING_Z) * sd
 
     def _look(self) -> list[Stairs]:
         risers = list(self._risers)

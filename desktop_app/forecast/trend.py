@@ -22,6 +22,7 @@ from desktop_app.forecast.troughs import Window
 _KNOWN_RISE: Final = 1.2  # a rise up to this multiple of what has fallen back before will fall back again
 _KNOWN_LENGTH: Final = 1.5
 _PATTERN_RAMPS: Final = 2
+_ANOTHER: Final = 2.0  # times the slope of stairs that end: a line so steep is other growth
 _MIN_BOTTOMS: Final = 5  # bottoms of ramps before their own growth is judged: five in a row rise by chance 1 in 120
 _PROJECTED_STEPS: Final = 30  # of a rise before its slope is drawn out to where it should fall back
 _MAY_BE_STEEPER: Final = 2.0  # times the mean slope of the rise so far: less could not fill the card, so is not fitted
@@ -120,6 +121,9 @@ class TroughTrend:
         """The growth that is worth a forecast, or ``None``."""
         line = self._before_it_falls(interest) if self._will_fall_back(interest) else self._line(interest)
         stairs = self._clearest_stairs()
+        any_event = stairs is not None and stairs.event is not None
+        if not any_event and self._stairs.level_off_within(interest.room_bytes, known=interest.known):
+            return line if line is not None and line.slope > _ANOTHER * self._stairs.newest_slope else None
         if stairs is not None and stairs.slope >= max(interest.slope_floor, 0.5 * line.slope if line else 0.0):
             return self._stair_trend(stairs)
         return line if line is not None else self._rising_bottoms(interest)

@@ -136,7 +136,9 @@ class ValidationCause(CauseModel):
         need, figures = self._need(sample, memory, view)
         if need is None:
             return None
-        survived = memory.live_peak_bytes if memory.live_peak_bytes > memory.live_bytes else 0.0
+        survived = float(memory.live_peak_bytes if memory.live_peak_bytes > memory.live_bytes else 0)
+        if view.evidence.memory is not None:  # the card has just borne the peak of a step
+            survived = max(survived, float(view.evidence.memory.live_peak_bytes))
         probability = short_probability(need, memory, view.environment, survived_bytes=survived)
         severity = call_severity(probability)
         if severity is None:

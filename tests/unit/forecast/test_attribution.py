@@ -120,3 +120,13 @@ def test_a_growth_that_is_only_watched_silences_none() -> None:
     leak = outlook(Cause.LEAK, evidence={"slope_bytes_per_step": 2.0})
     watched = outlook(Cause.NEIGHBOUR, WATCH, evidence={"slope_bytes_per_s": 100.0})
     assert left(leak, watched, pace_s=0.1) == {Cause.LEAK, Cause.NEIGHBOUR}
+
+
+def test_a_leak_that_only_begins_takes_no_alert_back() -> None:
+    begun = outlook(Cause.LEAK, WATCH, {**LIVE, "grown_steps": 12.0})
+    pieces = outlook(Cause.FRAGMENTATION)
+    both = {Cause.LEAK: begun, Cause.FRAGMENTATION: pieces}
+    assert set(attribute(both).outlooks) == {Cause.LEAK}
+    found = attribute(both, open_causes=[Cause.FRAGMENTATION])
+    assert Cause.FRAGMENTATION in found.outlooks
+    assert Cause.FRAGMENTATION not in found.superseded

@@ -105,6 +105,28 @@ def test_refusals_that_come_often_make_it_imminent() -> None:
     assert raised[-1].evidence["alloc_retries"] >= 2.0
 
 
+def test_pieces_that_become_more_in_a_cache_that_is_full_already() -> None:
+    """Nothing is asked for and nothing refused; when they have not become more for long, it fits as it seems."""
+    forecaster = Forecaster(capacity_bytes=4 * GIB)
+    raised: list[Alert] = []
+    cleared: list[Alert] = []
+    for number in range(1, 900):
+        update = forecaster.update_step(made_up(3.8 * GIB, 100 * MIB + 40.0 * MIB * min(number, 50), number))
+        raised += update.changes.raised
+        cleared += update.changes.cleared
+    assert [alert.cause for alert in raised] == [Cause.FRAGMENTATION]
+    assert raised[0].step <= 50
+    assert [alert.cause for alert in cleared] == [Cause.FRAGMENTATION]
+
+
+def test_pieces_that_are_as_many_as_ever_in_a_full_cache() -> None:
+    """1.2 to 1.8 GiB of them, up and down, since the beginning."""
+    forecaster, rng = Forecaster(capacity_bytes=4 * GIB), np.random.default_rng(3)
+    for number in range(1, 400):
+        idle = float(rng.uniform(1.2, 1.8)) * GIB
+        assert forecaster.update_step(made_up(3.8 * GIB, idle, number)).changes.raised == ()
+
+
 def test_a_run_that_goes_back_begins_anew() -> None:
     """Another process with an empty allocator: what had grown is forgotten."""
     forecaster = Forecaster(capacity_bytes=8 * GIB)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
-from desktop_app.core.steps import StepSample, Surroundings
+from desktop_app.core.steps import Phase, PhaseSample, StepSample, Surroundings
 from desktop_app.core.units import GIB
 from desktop_app.forecast.forecaster import Forecaster
 
@@ -88,6 +88,30 @@ def test_a_slow_disk_beside_a_card_that_was_full_before() -> None:
     """Steps were fast on the same full card, so three times slower must be something else."""
     at = np.arange(300)
     assert live(np.where(at >= 200, 0.6, 0.2), np.where(at >= 50, FULL, 6 * GIB)).raised == []
+
+
+@pytest.mark.parametrize("factor", [3.0, 6.0])
+def test_a_slow_loader_beside_a_card_that_has_always_been_full(factor: float) -> None:
+    """97 % in use from the first step on, and after 100 steps the data come slowly, for good: no spill."""
+    at = np.arange(300)
+    assert live(np.where(at >= 100, 0.2 * factor, 0.2), np.full(at.size, int(0.975 * CARD))).raised == []
+
+
+@pytest.mark.parametrize(("waits", "alerts"), [(True, []), (False, [Cause.SPILL])])
+def test_a_loader_that_becomes_slow_just_as_the_card_is_full(waits: bool, alerts: list[Cause]) -> None:
+    """The trainer tells when the forward pass begins: a second of waiting before it, or a second of computing after."""
+    forecaster, raised, t_s = Forecaster(capacity_bytes=CARD), [], 0.0
+    for number in range(1, 81):
+        slow = number > 40
+        used = FULL if slow else 6 * GIB
+        wait_s, compute_s = (1.0, 0.2) if slow and waits else (0.05, 1.15 if slow else 0.2)
+        begin = PhaseSample(t_s + wait_s, number, Phase.FORWARD, memory(BASE))
+        t_s += wait_s + compute_s
+        sample: StepSample = replace(step(number, memory(BASE)), t_s=t_s, step_s=wait_s + compute_s)
+        around = Surroundings(t_s=t_s, device_used_bytes=used, spills=True)
+        updates = forecaster.update_phase(begin), forecaster.update_surroundings(around), forecaster.update_step(sample)
+        raised += [alert.cause for update in updates for alert in update.changes.raised if alert.severity == "likely"]
+    assert raised == alerts
 
 
 @pytest.mark.parametrize("spills", [True, False])

@@ -10,7 +10,7 @@ import pytest
 from desktop_app.core.steps import MemoryStats, StepSample
 from desktop_app.core.units import MIB
 from desktop_app.forecast.evidence import RECENT_STEPS, START_UP_STEPS, Evidence
-from desktop_app.forecast.robust import RollingOrder, deviation, median, theil_sen_slope
+from desktop_app.forecast.robust import RollingMost, RollingOrder, deviation, median, theil_sen_slope
 from desktop_app.forecast.troughs import LEVEL_POINTS, TroughSeries
 
 
@@ -23,6 +23,16 @@ def test_an_order_is_that_of_the_newest_values(kept: int) -> None:
         newest = values[max(end - kept, 0) : end]
         assert order.ordered == sorted(newest)
         assert order.median() == statistics.median(newest)
+
+
+@pytest.mark.parametrize("kept", [1, 7, 16])
+def test_the_most_is_that_of_the_newest_values(kept: int) -> None:
+    values = np.random.default_rng(1).integers(0, 9, 100).astype(float).tolist()
+    most = RollingMost(kept)
+    assert most.most == 0.0
+    for end, value in enumerate(values, start=1):
+        most.add(value)
+        assert most.most == max(values[max(end - kept, 0) : end])
 
 
 @pytest.mark.parametrize("points", [1, 2, 13, 256, 257, 600])
@@ -74,5 +84,7 @@ def test_evidence_over_many_steps_is_that_of_the_newest() -> None:
         np.testing.assert_array_equal(evidence.column("live_after_bytes"), lives)
         assert list(evidence.demands) == sorted((peaks - lives).tolist())
         assert evidence.reserved_peak_bytes == reserveds.max()
+        assert evidence.live_peak_bytes == peaks.max()
+        assert evidence.trough_bytes == lives[-1]
         assert evidence.trough_slope() == theil_sen_slope(steps, lives)
         assert evidence.seconds_per_step() == pytest.approx((times[-1] - times[0]) / (steps[-1] - steps[0]), rel=0.05)
