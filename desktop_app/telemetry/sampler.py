@@ -397,6 +397,7 @@ class Sampler:
     def _tell_stall(self, errand: Errand) -> None:
         """A call took long: an outage over its time, of its card or of all that waited with it."""
         began_s, ended_s = errand.began_s or 0.0, errand.ended_s or 0.0
+        back_s = errand.result.t_s if isinstance(errand.result, _CardReading) else ended_s  # not after the values
         told = self._blocked.pop(errand, None)
         if told is None and (ended_s - began_s <= _STALL_S or self._all_out):
             return
@@ -405,7 +406,7 @@ class Sampler:
             if told is None:
                 self._sink.on_outage(began_s, uuid, Reason.TIMED_OUT)
             if uuid not in self._out:
-                self._sink.on_back(ended_s, uuid)
+                self._sink.on_back(back_s, uuid)
 
     def _tell_blocked(self) -> None:
         """Calls that are blocked now are outages from their beginning."""
