@@ -20,7 +20,12 @@ def ask_floodmark() -> list[dict[str, Any]]:
     found = []
     for card in backend.open():
         readings = {**backend.read_fast(card), **backend.read_slow(card)}
-        facts = {"uuid": card.uuid, "total_bytes": card.total_bytes}
+        facts = {
+            "uuid": card.uuid,
+            "total_bytes": card.total_bytes,
+            "sm_clock_max_mhz": card.sm_clock_max_mhz,
+            "memory_clock_max_mhz": card.memory_clock_max_mhz,
+        }
         pids = {process.pid: process.memory_bytes for process in backend.processes(card)}
         found.append({**facts, **{name: reading.value for name, reading in readings.items()}, "pids": pids})
     return found
@@ -46,6 +51,11 @@ def ask_nvitop() -> list[dict[str, Any]]:
             "encoder_percent": known(device.encoder_utilization()),
             "decoder_percent": known(device.decoder_utilization()),
             "power_limit_w": known(device.power_limit(), 1e-3),
+            "graphics_clock_mhz": known(device.clock_infos().graphics),
+            "video_clock_mhz": known(device.clock_infos().video),
+            "sm_clock_max_mhz": known(device.max_sm_clock()),
+            "memory_clock_max_mhz": known(device.max_memory_clock()),
+            "ecc_uncorrected": known(device.total_volatile_uncorrected_ecc_errors()),
         }
         for device in Device.all()
     ]

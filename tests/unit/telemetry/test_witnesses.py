@@ -24,6 +24,8 @@ SCRIPT = """
 2 value used 11811160064
 2 value decoder 44
 2 value sm_clock 2100
+2 value graphics_clock 2115
+2 value ecc 3
 """
 
 
