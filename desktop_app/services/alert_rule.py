@@ -10,6 +10,8 @@ from desktop_app.core.forecasts import Alert, Cause
 
 # Parts of a run that can need less memory: values of ``training.control.Shrink``.
 _TRAINING: Final = "training"
+# Of the allocator's room, what is live at the last peak that there is room for (decision 034): the rest is holes.
+_USED_AT_BRIM: Final = 0.85
 _PARTS: Final[Mapping[Cause, str]] = {Cause.VALIDATION: "validation", Cause.CHECKPOINT_SAVE: "save"}
 
 
@@ -24,11 +26,12 @@ class Rule:
     shrink: Callable[[str], None]
     stop: Callable[[], None]
     on_oom: str = "end"
+    shrink_to: Callable[[int], None] | None = None  # at most so many samples of the training
 
     def act(self, alert: Alert) -> str | None:
         """Ask for what the rule says; its name, or ``None`` where it does nothing."""
         if self.on_alert == "shrink":
-            return self._shrink(alert.cause)
+            return self._shrink(alert)
         acts: dict[str, Callable[[], str]] = {
             "pause": self._pause,
             "save": self._save,
@@ -38,19 +41,24 @@ class Rule:
         act = acts.get(self.on_alert)
         return None if act is None else act()
 
-    def _shrink(self, cause: Cause) -> str | None:
+    def _shrink(self, alert: Alert) -> str | None:
         """Less memory where that helps; where it cannot, what keeps the run from losing anything.
 
         The optimizer's state is as large for any batch: the run is held, unless the rescue is allowed, which makes the
         update tensor by tensor and loses nothing. RAM is not the card's. A leak goes on all the same, only later.
         """
+        cause = alert.cause
         if cause is Cause.FIRST_OPTIMIZER_STEP:
             return None if self.on_oom == "shrink" else self._pause()
         if cause is Cause.HOST_MEMORY:
             return self._save_and_pause()
         if cause is Cause.LEAK:
             self.save_checkpoint()
-        self.shrink(_PARTS.get(cause, _TRAINING))
+        samples = None if cause is not Cause.BATCH_SHAPE else _fitting_samples(alert.evidence)
+        if samples is not None and self.shrink_to is not None:
+            self.shrink_to(samples)
+        else:
+            self.shrink(_PARTS.get(cause, _TRAINING))
         return "shrink"
 
     def _pause(self) -> str:
@@ -69,3 +77,12 @@ class Rule:
     def _stop(self) -> str:
         self.stop()
         return "stop"
+
+
+def _fitting_samples(evidence: Mapping[str, float]) -> int | None:
+    """Of the batch that the alert is about: as many as there is room for at once. ``None`` where it does not say."""
+    known = ("batch_samples", "demand_bytes", "live_bytes", "room_bytes")
+    if any(name not in evidence for name in known) or evidence["demand_bytes"] <= 0:
+        return None
+    room = _USED_AT_BRIM * evidence["room_bytes"] - evidence["live_bytes"]
+    return max(1, int(evidence["batch_samples"] * room / evidence["demand_bytes"]))

@@ -14,7 +14,7 @@ from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.forecasts import Cause
 from desktop_app.core.lifecycle import RunMachine
-from desktop_app.core.steps import MemoryStats, OomReport, RunState, RunStatus, Surroundings
+from desktop_app.core.steps import BatchShape, MemoryStats, OomReport, RunState, RunStatus, Surroundings
 from desktop_app.core.store import Cell, Store
 from desktop_app.core.telemetry import Card
 from desktop_app.forecast.forecaster import Forecaster
@@ -106,7 +106,7 @@ class RunDesk:
         self._token: ControlToken | None = None
         self._forecaster: ForecasterThread | None = None
         self._length_told = False
-        self._longest_told: int | None = None
+        self._longest_told: tuple[BatchShape | None, int | None] | None = None
         self._trace = TraceRecording(store)
         self.run: Cell[RunStatus] = Cell(RunStatus(RunState.IDLE))
         self.memory: Cell[MemoryStats | None] = Cell(None)
@@ -143,6 +143,7 @@ class RunDesk:
             pause=self.pause,
             save_checkpoint=token.request_save,
             shrink=lambda part: token.request_shrink(Shrink(part)),
+            shrink_to=lambda samples: token.request_shrink(to=samples),
             stop=self.stop,
         )
 
@@ -336,8 +337,9 @@ class RunDesk:
         if not self._length_told and status.total_steps is not None:
             self._length_told = True
             self._tell_length(status)
-        if status.longest_batch is not None and status.longest_batch_step != self._longest_told:
-            self._longest_told = status.longest_batch_step
+        longest = status.longest_batch, status.longest_batch_step
+        if status.longest_batch is not None and longest != self._longest_told:
+            self._longest_told = longest
             self._tell_longest(status)
 
     def _tell_length(self, status: RunStatus) -> None:

@@ -33,6 +33,7 @@ class ControlToken:
         self._save_on_stop = True
         self._save = False
         self._shrink: list[Shrink] = []
+        self._shrink_to: int | None = None
 
     def pause(self) -> None:
         """Hold the run before its next micro-step."""
@@ -55,10 +56,12 @@ class ControlToken:
             self._save = True
             self._wake()
 
-    def request_shrink(self, part: Shrink = Shrink.TRAINING) -> None:
-        """Need less memory from the next micro-batch on, also while paused. Asked twice before it is done, it is done
-        once."""
+    def request_shrink(self, part: Shrink = Shrink.TRAINING, *, to: int | None = None) -> None:
+        """Need less memory from the next micro-batch on, also while paused: at most ``to`` samples of a training's
+        micro-batch, else half. Asked twice before it is done, it is done once."""
         with self._changed:
+            if to is not None:
+                self._shrink_to = to if self._shrink_to is None else min(to, self._shrink_to)
             if part not in self._shrink:
                 self._shrink.append(part)
             self._wake()
@@ -87,6 +90,12 @@ class ControlToken:
         with self._changed:
             asked = self._shrink.pop(0) if self._shrink else None
             self._wake()
+            return asked
+
+    def take_shrink_size(self) -> int | None:
+        """How many samples the training is to shrink to at most, where somebody has said."""
+        with self._changed:
+            asked, self._shrink_to = self._shrink_to, None
             return asked
 
     def wait_while_paused(self) -> bool:

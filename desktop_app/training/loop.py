@@ -278,7 +278,7 @@ class Trainer:
         return batch if limit is None else part_of(batch, split_sizes(batch.samples, limit)[0])
 
     def _tell_longest(self) -> None:
-        """The longest batch of the epoch that begins or goes on, where the loader can tell."""
+        """The longest batch of the epoch that begins or goes on, as it will be cut, where the loader can tell."""
         progress, per_step = self._progress, self._config.accumulation
         first = progress.step_in_epoch * per_step
         found = self._look_ahead.longest(epoch=progress.epoch, first=first, per_step=per_step)
@@ -392,12 +392,15 @@ class Trainer:
     def _recover(self, engine: StepEngine, oom: OomReport) -> None:
         """Back to the last whole step, which is saved, with less to hold; ``GaveUp`` where that cannot be."""
         self._rescue.recover(engine, oom, self._progress)
+        self._tell_longest()
         self._board.refresh(self._progress)
         self._save()
         self._end_cycle()
 
     def _shrink(self, part: Shrink) -> None:
-        self._rescue.obey(part, self._progress)
+        to = self._token.take_shrink_size() if part is Shrink.TRAINING else None
+        self._rescue.obey(part, self._progress, to=to)
+        self._tell_longest()
         self._board.refresh(self._progress)
 
     # Ends

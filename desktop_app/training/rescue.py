@@ -152,14 +152,17 @@ class Rescue:
             requested_bytes=rescued.requested_bytes,
         )
 
-    def obey(self, part: Shrink, progress: Progress) -> None:
-        """A rule or the user has asked for less memory, before anything has gone wrong."""
+    def obey(self, part: Shrink, progress: Progress, *, to: int | None = None) -> None:
+        """A rule or the user has asked for less memory, before anything has gone wrong. ``to``: so many samples of the
+        training at most."""
         batches = self.validation if part is Shrink.VALIDATION else self.training
         before = batches.size
+        if to is not None and to >= before:  # it has been made small enough meanwhile
+            return
         if part is Shrink.SAVE:
             done, self.saves_by_host = not self.saves_by_host, True
         else:
-            done = batches.shrink(self._largest_batch() if part is Shrink.TRAINING else None)
+            done = batches.shrink((to or self._largest_batch()) if part is Shrink.TRAINING else None)
         if done:
             self._store(progress)
             self.free_cache(workspaces=part is Shrink.TRAINING)

@@ -24,9 +24,9 @@ from desktop_app.training.loop import Trainer
 from desktop_app.training.recipes.faults import FAULTS
 from desktop_app.training.recipes.recipe import RECIPES
 
-# Sorted by size: the last batches need about one and a half times the room, the first ones a quarter of it.
+# Sorted by size: the last batches need about twice the room, the first ones a quarter of it.
 SORTED = RunConfig(image_size=20, width=32, batch_size=64, epochs=1, augment=False, checkpoint_every_epochs=0)
-ROOM_BYTES = 96 * MIB
+ROOM_BYTES = 128 * MIB
 CARD = CardSpec("Small", 2 * GIB, 2 * GIB, "turing", (7, 5), 14)
 
 
@@ -92,6 +92,7 @@ def play(on_alert: str, folder: Path) -> Ended:
             pause=token.pause,
             save_checkpoint=token.request_save,
             shrink=lambda part: token.request_shrink(Shrink(part)),
+            shrink_to=lambda samples: token.request_shrink(to=samples),
             stop=lambda: token.stop(save=True),
         )
     )
@@ -123,6 +124,7 @@ def play(on_alert: str, folder: Path) -> Ended:
         ("save", RunState.OUT_OF_MEMORY),
         ("save_and_pause", RunState.STOPPED),
         ("stop", RunState.STOPPED),
+        ("shrink", RunState.FINISHED),
     ],
 )
 def test_a_rule_has_its_effect_before_the_card_is_full(on_alert: str, end: RunState, tmp_path: Path) -> None:
@@ -135,3 +137,9 @@ def test_a_rule_has_its_effect_before_the_card_is_full(on_alert: str, end: RunSt
     if "save" in on_alert or on_alert == "stop":
         saved = load_checkpoint(tmp_path / "last.pt").progress.step
         assert alerted - 1 <= saved <= ended.status.step  # a rule acts before the step that the alert is about
+    if on_alert == "shrink":
+        assert ended.status.batch_size < SORTED.batch_size
+        assert ended.status.batch_size * ended.status.accumulation == SORTED.effective_batch
+        assert ended.status.rescues == ()
+        assert "run.shrunk" in ended.sink.codes
+        assert len(ended.raised) == 1  # what it was about does not come any more

@@ -164,3 +164,12 @@ def test_state_of_a_fresh_optimizer_is_nothing() -> None:
     assert state_bytes(model, None) == 40_448 + 512  # 40,000 and 40 bytes
     optimizer = torch.optim.Adam(model.parameters())
     assert state_bytes(model, optimizer.state_dict()) == 40_448 + 512
+
+
+def test_the_longest_batch_is_told_anew_as_it_is_cut_after_a_shrink() -> None:
+    sink, token = RecordingSink(), ControlToken()
+    sink.on_each_step = lambda sample: token.request_shrink(to=4) if sample.step == 2 else None
+    train(replace(CONFIG, epochs=1), recipe=GrowingRecipe(4, 4, 6, 5, 8, 2), sink=sink, token=token)
+    known = [(status.longest_batch, status.longest_batch_step) for status in sink.statuses if status.longest_batch]
+    assert known[0] == (BatchShape(8), 5)
+    assert known[-1] == (BatchShape(4), 5)

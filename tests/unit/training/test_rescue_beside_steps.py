@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from desktop_app.core.events import Event, EventKind, Level
-from desktop_app.core.steps import Phase, PhaseSample, RunState
+from desktop_app.core.steps import Phase, PhaseSample, RunState, StepSample
 from desktop_app.training.checkpoints import load_checkpoint
 from desktop_app.training.control import ControlToken, Shrink
 
@@ -166,3 +166,17 @@ def test_a_paused_run_shrinks_and_stays_paused() -> None:
         RunState.RUNNING
         not in [status.state for status in sink.statuses if status.batch_size == 4 and status.step == 3][:1]
     )
+
+
+def test_who_says_how_small_gets_that_and_no_less() -> None:
+    sink, token = RecordingSink(), ControlToken()
+
+    def ask(sample: StepSample) -> None:
+        if sample.step in (2, 4):
+            token.request_shrink(to=5)  # 4 of 8 are the next equal parts; the second time it is small enough
+            token.request_shrink(to=7)
+
+    sink.on_each_step = ask
+    outcome, _ = train(sink=sink, token=token)
+    assert (outcome.status.batch_size, outcome.status.accumulation) == (4, 2)
+    assert [event.code for event in events_of(sink, EventKind.CHANGE)] == ["run.shrunk"]

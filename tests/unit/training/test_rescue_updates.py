@@ -11,12 +11,13 @@ import torch
 from torch import nn
 
 from desktop_app.core.events import EventKind
-from desktop_app.core.steps import MemoryStats, Phase, RunState
+from desktop_app.core.steps import MemoryStats, Phase, RunState, StepSample
 from desktop_app.memory.overheads import CardSpec
 from desktop_app.memory.simulated_device import SimulatedDevice
+from desktop_app.training.devices import SimulatedCudaDevice
 from desktop_app.training.optimizer_memory import first_step_demand, rehearse_step
 
-from .doubles import FillingDevice
+from .doubles import FillingDevice, RecordingSink
 from .rescue_bench import (
     CONFIG,
     events_of,
@@ -127,3 +128,31 @@ def test_a_rehearsal_asks_for_what_the_update_asks_for(kind: str, foreach: bool)
                 updated = device.stats()
                 assert updated.reserved_peak_bytes == rehearsed.reserved_peak_bytes
                 optimizer.zero_grad(set_to_none=True)
+
+
+def test_an_update_is_rehearsed_when_something_has_changed_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two updates differ, since the first makes the state; then every one is like the last."""
+    import desktop_app.training.optimizer_memory as memory
+
+    rehearse, at = memory.rehearse_step, [0]
+    rehearsed: list[int] = []
+    kept: list[torch.Tensor] = []
+
+    def note(optimizer: torch.optim.Optimizer) -> None:
+        rehearsed.append(at[0] + 1)
+        rehearse(optimizer)
+
+    monkeypatch.setattr(memory, "rehearse_step", note)
+    card = CardSpec("Small", 2 << 30, 2 << 30, "turing", (7, 5), 14)
+    with SimulatedDevice(card) as simulated:
+
+        def step(sample: StepSample) -> None:
+            at[0] = sample.step
+            if sample.step == 6:
+                kept.append(simulated.place(torch.zeros(100)))  # 512 bytes more are live
+
+        sink = RecordingSink()
+        sink.on_each_step = step
+        outcome, _ = train(device=SimulatedCudaDevice(simulated), sink=sink)
+    assert outcome.state is RunState.FINISHED
+    assert rehearsed == [1, 2, 7]
