@@ -51,7 +51,7 @@ def advise_smaller_model(report: OomReport) -> str | None:
         return None
     needs = ""
     if report.least_bytes is not None and report.room_bytes is not None and report.least_bytes > report.room_bytes:
-        needs = f" {format_bytes(report.least_bytes)} of {format_bytes(report.room_bytes)}"
+        needs = f" ({format_bytes(report.least_bytes)} of {format_bytes(report.room_bytes)})"
     return (
         f"at any batch size the model with its gradients and the optimizer's state needs too much{needs}: take a "
         "smaller network, SGD or an 8-bit Adam, foreach = false, or a larger card"

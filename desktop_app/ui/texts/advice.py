@@ -17,7 +17,8 @@ _BY_CAUSE: Final = {
     Cause.FIRST_OPTIMIZER_STEP: QT_TRANSLATE_NOOP(
         "Outlook",
         "Adam and AdamW keep two numbers for every parameter and make them in the first step. A smaller network, SGD, "
-        "or an update without foreach needs less. A smaller batch helps only when activations are the larger part.",
+        "an 8-bit Adam, or an update without foreach needs less. A smaller batch helps only when activations are the "
+        "larger part.",
     ),
     Cause.BATCH_SHAPE: QT_TRANSLATE_NOOP(
         "Outlook",

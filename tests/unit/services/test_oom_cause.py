@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from desktop_app.core.steps import Phase
-from desktop_app.services.oom_cause import likely_cause
+from desktop_app.services.oom_cause import advise_smaller_model, likely_cause
 
 from .doubles import make_oom
 
@@ -48,3 +48,19 @@ CROWDED = (
 )
 def test_the_likely_cause(message: str, step: int, phase: Phase, cause: str | None) -> None:
     assert likely_cause(replace(make_oom(step=step), message=message, phase=phase)) == cause
+
+
+@pytest.mark.parametrize("phase", [Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER])
+def test_what_fits_at_no_batch_is_not_the_batch(phase: Phase) -> None:
+    report = replace(make_oom(step=1), message=FULL, phase=phase, fits_no_batch=True)
+    assert likely_cause(report) == "first_optimizer_step"
+    assert likely_cause(replace(report, message=CROWDED)) == "neighbour"
+
+
+def test_the_advice_names_what_is_needed_and_what_there_is() -> None:
+    report = replace(make_oom(step=1), fits_no_batch=True, least_bytes=3 << 30, room_bytes=2 << 30)
+    advice = advise_smaller_model(report) or ""
+    assert "needs too much (3.00 GiB of 2.00 GiB)" in advice.replace("\u00a0", " ")
+    assert "8-bit Adam" in advice
+    assert "GiB" not in (advise_smaller_model(replace(report, room_bytes=4 << 30)) or "")
+    assert advise_smaller_model(make_oom(step=1)) is None

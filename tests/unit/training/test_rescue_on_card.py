@@ -31,6 +31,18 @@ def test_under_a_cap_a_run_settles_within_one_step_and_finishes(free_mib: int, b
     assert [stats.live_bytes for stats in memory] == [s.memory.live_bytes for s in whole.steps if s.memory is not None]
 
 
+def test_large_images_settle_in_the_first_step_under_each_cap() -> None:
+    """The run of ``benchmarks/rescue_caps.py`` with a sixty-fourth of its memory, and of the room of its caps."""
+    config = replace(CARD_RUN, image_size=128, model="wide-mlp", hidden=4, depth=1, batch_size=1536, epochs=2)
+    _, whole = train_on_card(config, free_mib=None)
+    for free_mib, batch in {115: 768, 43: 192}.items():
+        outcome, sink = train_on_card(config, free_mib=free_mib)
+        assert outcome.state is RunState.FINISHED
+        assert (outcome.status.batch_size, outcome.status.accumulation) == (batch, 1536 // batch)
+        assert {rescue.step for rescue in outcome.status.rescues if rescue.phase is not Phase.VALIDATION} == {1}
+        assert losses_of(sink) == pytest.approx(losses_of(whole), rel=1e-5)
+
+
 def test_the_first_update_is_made_tensor_by_tensor_where_only_that_fits() -> None:
     config = replace(CARD_RUN, batch_size=16, model="wide-mlp", hidden=1024, depth=8)
     outcome, sink = train_on_card(config, free_mib=170)  # 182 with the temporaries of all tensors, 162 without
