@@ -87,6 +87,8 @@ class Bench:
             memory_used_bytes=4.5 * GIB + 2e7 * noise[1],
             temperature_c=70 + 0.5 * noise[2],
             power_w=117 + 2 * noise[3],
+            throttle_thermal_percent=30.0 if t_s % 600 < 60 else 0.0,
+            throttle_power_percent=2.0,
         )
         self.gpu.append(t_s, values)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import QPoint, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from desktop_app.services.facade import Workspace
+from desktop_app.ui.charts.load import Load
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.theme import Theme
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ class ChartSlot(QWidget):
     """Holds the ``ChartStack`` once it is placed; before that it remembers what it was told. ``placed`` comes once."""
 
     placed = Signal()
+    menu_wanted = Signal(str, QPoint)  # key of the panel, and where on the screen
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -25,6 +28,8 @@ class ChartSlot(QWidget):
         self._theme = theme
         self._compact = False
         self._span_s: float | None = None
+        self._load: Load | None = None
+        self._shades: frozenset[Throttle] | None = None
         self._stack: ChartStack | None = None
         self._timer = QTimer(self, singleShot=True, interval=0)
         self._timer.timeout.connect(self.place)
@@ -52,6 +57,11 @@ class ChartSlot(QWidget):
         stack.set_compact(self._compact)
         if self._span_s is not None:
             stack.set_span_s(self._span_s)
+        if self._load is not None:
+            stack.set_load(self._load)
+        if self._shades is not None:
+            stack.set_shades(self._shades)
+        stack.menu_wanted.connect(self.menu_wanted)
         stack.refresh()
         stack.refresh_texts()
         self.placed.emit()
@@ -84,6 +94,18 @@ class ChartSlot(QWidget):
         self._span_s = span_s
         if self._stack is not None:
             self._stack.set_span_s(span_s)
+
+    def set_load(self, load: Load) -> None:
+        """What the panel of utilisation shows."""
+        self._load = load
+        if self._stack is not None:
+            self._stack.set_load(load)
+
+    def set_shades(self, causes: frozenset[Throttle]) -> None:
+        """Shade the time in which one of ``causes`` held the card back."""
+        self._shades = causes
+        if self._stack is not None:
+            self._stack.set_shades(causes)
 
     def go_live(self) -> None:
         if self._stack is not None:

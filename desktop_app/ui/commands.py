@@ -38,6 +38,8 @@ class When(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"  # the run ended so, or was rescued from it
     SHRINKABLE = "shrinkable"  # the micro-batch of the run, or of the form, has more than one sample
     ACCOMPANIED = "accompanied"  # another process is on the card
+    SM_ACTIVITY = "sm_activity"  # the card reports the activity of its multiprocessors
+    POWER_SHARE = "power_share"  # the card reports its power, and has a limit
     ENDABLE = "endable"  # a process is chosen in the table, and can be ended
     OFFERED = "offered"  # an interrupted run can be resumed
     MANY_CARDS = "many_cards"  # and no run is bound to one of them
@@ -76,6 +78,8 @@ class Situation:
     rescued: bool = False
     accompanied: bool = False
     endable: bool = False
+    sm_activity: bool = False
+    power_share: bool = False
     recordable: bool = False
     offered: bool = False
     cards: int = 0
@@ -99,6 +103,8 @@ def can_choose(when: When, situation: Situation) -> bool:
         When.SHRINKABLE: situation.shrinkable,
         When.ACCOMPANIED: situation.accompanied,
         When.ENDABLE: situation.endable,
+        When.SM_ACTIVITY: situation.sm_activity,
+        When.POWER_SHARE: situation.power_share,
         When.OFFERED: situation.offered and not run.active,
         When.MANY_CARDS: situation.cards > 1 and not run.active,
     }
@@ -296,6 +302,46 @@ COMMANDS: Final = (
     Command("view.span_15_min", QT_TRANSLATE_NOOP("Commands", "Show the last 15 minutes"), Menu.VIEW, section=4),
     Command("view.span_1_h", QT_TRANSLATE_NOOP("Commands", "Show the last hour"), Menu.VIEW, section=4),
     Command("view.span_all", QT_TRANSLATE_NOOP("Commands", "Show everything"), Menu.VIEW, section=4),
+    Command(
+        "view.load_utilization",
+        QT_TRANSLATE_NOOP("Commands", "Load as utilisation"),
+        Menu.VIEW,
+        section=41,
+        group="load",
+        checkable=True,
+    ),
+    Command(
+        "view.load_sm_activity",
+        QT_TRANSLATE_NOOP("Commands", "Load as activity of SMs and tensor cores"),
+        Menu.VIEW,
+        when=When.SM_ACTIVITY,
+        section=41,
+        group="load",
+        checkable=True,
+    ),
+    Command(
+        "view.load_power_share",
+        QT_TRANSLATE_NOOP("Commands", "Load as power, share of its limit"),
+        Menu.VIEW,
+        when=When.POWER_SHARE,
+        section=41,
+        group="load",
+        checkable=True,
+    ),
+    Command(
+        "view.shade_heat",
+        QT_TRANSLATE_NOOP("Commands", "Shade what was slowed by heat"),
+        Menu.VIEW,
+        section=42,
+        checkable=True,
+    ),
+    Command(
+        "view.shade_power",
+        QT_TRANSLATE_NOOP("Commands", "Shade what was slowed by the power limit"),
+        Menu.VIEW,
+        section=42,
+        checkable=True,
+    ),
     Command(
         "view.presentation",
         QT_TRANSLATE_NOOP("Commands", "Presentation"),

@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from desktop_app.services.facade import Workspace
 from desktop_app.ui import i18n
 from desktop_app.ui.actions import Handlers
+from desktop_app.ui.chart_choices import LOADS, SHADES
 from desktop_app.ui.charts.time_axis import ALL
 from desktop_app.ui.headline import open_alert
 from desktop_app.ui.parts import GpuPart, Part
@@ -127,6 +128,8 @@ def window_handlers(window: MainWindow, workspace: Workspace) -> Handlers:
         "view.presentation": window.toggle_presentation,
         "help.about": window.dialogs.show_about,
     }
+    table |= {name: lambda load=load: window.choices.set_load(load) for load, name in LOADS.items()}
+    table |= {name: lambda cause=cause: window.choices.toggle_shade(cause) for cause, name in SHADES.items()}
     table |= {name: partial(window.charts.set_span_s, span_s) for name, span_s in _SPANS_S.items()}
     table |= {f"view.theme_{mode.value}": partial(window.set_theme_mode, mode) for mode in ThemeMode}
     table |= {f"view.language_{code}": partial(window.set_language, code) for code in i18n.LANGUAGES}

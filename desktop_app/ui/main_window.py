@@ -17,6 +17,7 @@ from desktop_app.ui.announcer import Announcer
 from desktop_app.ui.appearance import PRESENTATION_SCALE, Appearance
 from desktop_app.ui.banner import VerdictBanner
 from desktop_app.ui.centre import Centre
+from desktop_app.ui.chart_choices import ChartChoices
 from desktop_app.ui.closing import Closing, Stage
 from desktop_app.ui.dialogs import Dialogs
 from desktop_app.ui.drops import Drops
@@ -112,6 +113,7 @@ class MainWindow(QMainWindow):
             self.status,
         )
         self.files = Files(self, self.side_panel.run, self.settings, grab_to=self.grab_to)
+        self.choices = ChartChoices(self.charts, workspace, self.actions_, self.settings, self)
         self.closing = Closing(workspace, self)
         self.announcer = Announcer(workspace, self)
         self.drops = Drops(self)
@@ -193,6 +195,7 @@ class MainWindow(QMainWindow):
         config = self.side_panel.run.form.config()
         endable = self.side_panel.processes.can_end
         self.actions_.set_situation(current_situation(self._workspace, config, endable=endable))
+        self.choices.refresh()
 
     # -- commands ---------------------------------------------------------------------------------------------------
 

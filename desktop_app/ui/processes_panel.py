@@ -159,7 +159,7 @@ class ProcessesPanel(QWidget):
 
     def _show_actions(self) -> None:
         process = self.table.current_process()
-        reason = why_not(process, read_only=self._read_only)
+        reason = why_not(process, read_only=self._workspace.read_only)
         self._actions["copy_row"].setEnabled(process is not None)
         self._actions["copy_command"].setEnabled(process is not None and process.command is not None)
         self._actions["copy_all"].setEnabled(self.table.order.rowCount() > 0)
@@ -200,12 +200,8 @@ class ProcessesPanel(QWidget):
     # -- ending -----------------------------------------------------------------------------------------------------
 
     @property
-    def _read_only(self) -> bool:
-        return bool(getattr(self._workspace, "read_only", True))
-
-    @property
     def can_end(self) -> bool:
-        return not why_not(self.chosen(), read_only=self._read_only)
+        return not why_not(self.chosen(), read_only=self._workspace.read_only)
 
     def end_chosen(self) -> None:
         """Ask whether the chosen process shall end."""

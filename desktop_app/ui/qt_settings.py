@@ -8,6 +8,8 @@ from typing import Final
 from PySide6.QtCore import QByteArray, QSettings
 
 from desktop_app.ui import i18n
+from desktop_app.ui.charts.load import Load
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.theme import ThemeMode
 
 # The rates on offer: 5 Hz is the design's default, 10 Hz the fastest that the fast lane keeps without late ticks.
@@ -58,6 +60,30 @@ class Settings:
     @side_panel.setter
     def side_panel(self, shown: bool) -> None:
         self._store.setValue("window/side_panel", shown)
+
+    @property
+    def load(self) -> Load:
+        """What the panel of utilisation shows."""
+        try:
+            return Load(self._text("charts/load", Load.UTILIZATION.value))
+        except ValueError:
+            return Load.UTILIZATION
+
+    @load.setter
+    def load(self, load: Load) -> None:
+        self._store.setValue("charts/load", load.value)
+
+    @property
+    def shades(self) -> frozenset[Throttle]:
+        """What is shaded: time slowed by heat. A card at its power limit is well, and shaded if asked."""
+        return frozenset(
+            cause for cause in Throttle if self._flag(f"charts/shade_{cause.value}", default=cause is Throttle.HEAT)
+        )
+
+    @shades.setter
+    def shades(self, causes: frozenset[Throttle]) -> None:
+        for cause in Throttle:
+            self._store.setValue(f"charts/shade_{cause.value}", cause in causes)
 
     @property
     def tray(self) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from desktop_app.core.forecasts import AlertSeverity
 from desktop_app.services.facade import Workspace
 from desktop_app.training.config import RunConfig
+from desktop_app.ui.charts.load import Load, why_not
 from desktop_app.ui.commands import Situation
 from desktop_app.ui.headline import open_alert
 from desktop_app.ui.recommendations import can_shrink, largest_neighbour
+from desktop_app.ui.tank_reader import selected_card
 
 
 def current_situation(workspace: Workspace, config: RunConfig | None, *, endable: bool = False) -> Situation:
@@ -19,6 +21,8 @@ def current_situation(workspace: Workspace, config: RunConfig | None, *, endable
     loud = alert is not None and alert.severity is not AlertSeverity.WATCH
     estimate, recording = workspace.estimate.get().estimate, workspace.step_recording.get()
     largest = estimate.largest_batch if estimate is not None else None
+    card = selected_card(workspace)
+    readings = workspace.readings.get().get(card.uuid, {}) if card is not None else {}
     state = workspace.run.get().state
     active = state.active
     return Situation(
@@ -31,6 +35,8 @@ def current_situation(workspace: Workspace, config: RunConfig | None, *, endable
         rescued=bool(workspace.run.get().rescues),
         accompanied=largest_neighbour(workspace) is not None,
         endable=endable,
+        sm_activity=why_not(Load.SM_ACTIVITY, card, readings) is None,
+        power_share=why_not(Load.POWER, card, readings) is None,
         recordable=recording.possible and not recording.recording,
         offered=workspace.resume_offer.get() is not None,
         cards=len(workspace.cards.get()),

@@ -128,7 +128,15 @@ def test_every_kind_has_a_word(kind: EventKind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "word"), [("run.stopped", "stopped"), ("learning.not_learning", "not learning"), ("other", "run")]
+    ("code", "word"),
+    [
+        ("process.ended", "process ended"),
+        ("process.no_permission", "process not ended"),
+        ("telemetry.thermal_throttle", "slowed by heat"),
+        ("run.stopped", "stopped"),
+        ("learning.not_learning", "not learning"),
+        ("other", "run"),
+    ],
 )
 def test_a_code_says_more_than_its_kind(code: str, word: str) -> None:
     assert texts.event(Event(0.0, EventKind.RUN_STATE, Level.INFO, code)) == word
@@ -187,7 +195,9 @@ def test_epochs_and_validations_are_no_marks(stack: ChartStack) -> None:
 
 def test_events_that_come_late_are_put_in_order(stack: ChartStack) -> None:
     now_s = stack.view.anchor_s
-    stack.stage.lane.add((event(now_s - 10, EventKind.THROTTLE, seq=900), event(now_s - 500, EventKind.XID, seq=901)))
+    stack.stage.lane.add(
+        (event(now_s - 10, EventKind.THROTTLE, seq=900), event(now_s - 500, EventKind.XID, seq=901, xid=79))
+    )
     xs = [mark.x for mark in stack.stage.lane.marks()]
     assert xs == sorted(xs)
-    assert {"throttled", "Xid error"} <= {mark.text for mark in stack.stage.lane.marks()}
+    assert {"throttled", "Xid 79"} <= {mark.text.partition(":")[0] for mark in stack.stage.lane.marks()}

@@ -417,7 +417,9 @@ def test_the_sum_is_only_written_where_all_tell(build: Build) -> None:
 
 
 def test_who_cannot_be_ended_and_why() -> None:
-    assert why_not(process(1), read_only=False) == ""
+    known = process(1, started_wall_s=1000.0)
+    assert why_not(known, read_only=False) == ""
+    assert "cannot be told from another" in why_not(process(1), read_only=False)
     assert "No process is chosen" in why_not(None, read_only=False)
     assert "Read-only mode" in why_not(process(1), read_only=True)
     assert "This is Floodmark" in why_not(process(1, own=True), read_only=False)
@@ -427,7 +429,8 @@ def test_who_cannot_be_ended_and_why() -> None:
 
 def ending_panel(build: Build, **fields: object) -> tuple[FakeWorkspace, ProcessesPanel]:
     workspace = FakeWorkspace(FakeState.NOTHING)
-    target = on_card(workspace, 4321, name="trainer", user="alice", command="python -m trainer", **fields)
+    known = {"name": "trainer", "user": "alice", "command": "python -m trainer", "started_wall_s": 1000.0}
+    target = on_card(workspace, 4321, **{**known, **fields})
     workspace.processes.set({target.uuid: (target, on_card(workspace, 5, name="other"))})
     panel = build(workspace)
     panel.choose(4321)
@@ -515,7 +518,7 @@ def test_without_permission_force_is_not_offered(build: Build) -> None:
 
 def test_another_process_with_its_number_is_left_alone(build: Build) -> None:
     """While the question stood the process ended, and the system gave its number to another one."""
-    workspace, panel = ending_panel(build, started_wall_s=1000.0)
+    workspace, panel = ending_panel(build)
     panel.end_chosen()
     uuid = workspace.cards.get()[0].uuid
     workspace.processes.set({uuid: (on_card(workspace, 4321, name="innocent", started_wall_s=2000.0),)})
@@ -549,7 +552,7 @@ def test_what_cannot_be_ended_says_so_in_the_menu(
 def test_the_commands_of_the_table(make_window: MakeWindow) -> None:
     workspace = FakeWorkspace(FakeState.NOTHING)
     uuid = workspace.cards.get()[0].uuid
-    workspace.processes.set({uuid: (on_card(workspace, 4321, name="trainer"),)})
+    workspace.processes.set({uuid: (on_card(workspace, 4321, name="trainer", started_wall_s=1000.0),)})
     window = make_window(workspace)
     assert not window.actions_["view.end_process"].isEnabled()
     window.open_tab(Tab.PROCESSES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QAccessible, QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QToolTip, QVBoxLayout, QWidget
 
@@ -12,9 +12,12 @@ from desktop_app.services.facade import Workspace
 from desktop_app.ui.brush import Typeset
 from desktop_app.ui.charts import texts
 from desktop_app.ui.charts.cursor import ReadOut
+from desktop_app.ui.charts.load import Load
+from desktop_app.ui.charts.shades import Band
 from desktop_app.ui.charts.source import Source
 from desktop_app.ui.charts.span_bar import SpanBar
 from desktop_app.ui.charts.stage import Stage
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.charts.time_axis import DEFAULT_SPAN_S, TimeTick, TimeWindow, View, browsed_ticks, live_ticks
 from desktop_app.ui.focus_ring import MARGIN, RingedWidget
 from desktop_app.ui.texts import numbers
@@ -29,6 +32,8 @@ _TICK_LINES: Final = 6.5  # least distance of time figures, in label lines
 _KEY_STEP: Final = 0.01  # share of the window that an arrow key moves the cursor
 _FAR: Final = 10  # times as far with Shift
 _KEY_ZOOM: Final = 1.5
+_HAND: Final = Qt.CursorShape.PointingHandCursor
+_ARROW: Final = Qt.CursorShape.ArrowCursor
 
 
 class ChartStack(RingedWidget):
@@ -39,6 +44,7 @@ class ChartStack(RingedWidget):
 
     span_changed = Signal(float)  # seconds on show, 0 for everything
     live_changed = Signal(bool)
+    menu_wanted = Signal(str, QPoint)  # key of the panel, and where on the screen
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,6 +55,9 @@ class ChartStack(RingedWidget):
         self._compact = False
         self._drawn_at_s = -_LONGEST_STALE_S
         self._cursor_x: float | None = None  # seconds from the anchor
+        self._load = Load.UTILIZATION
+        self._causes = frozenset({Throttle.HEAT})
+        self._bands: tuple[Band, ...] = ()
         self.stage = Stage(self, theme, self._types)
         self._span_bar = SpanBar(self)
         layout = QVBoxLayout(self)
@@ -68,6 +77,8 @@ class ChartStack(RingedWidget):
         canvas.zoomed.connect(self._on_zoomed)
         canvas.pressed.connect(self._on_pressed)
         canvas.double_clicked.connect(self.go_live)
+        canvas.clicked.connect(self._on_clicked)
+        canvas.menu_wanted.connect(self._on_menu_wanted)
         self._span_bar.chosen.connect(self.set_span_s)
         self._span_bar.live_wanted.connect(self.go_live)
 
@@ -91,7 +102,7 @@ class ChartStack(RingedWidget):
         """New values in the heads and at the cursor."""
         if not self._on_screen():
             return
-        heads = self._source.heads()
+        heads = self._source.heads(self.load)
         for track in self.stage.shown:
             track.panel.set_head(heads.head(track.spec.key))
         if self._cursor_x is not None:
@@ -150,6 +161,26 @@ class ChartStack(RingedWidget):
         self._window.pan(seconds)
         self._after_navigation()
 
+    @property
+    def load(self) -> Load:
+        """What the panel of utilisation shows: the choice, or what the card has."""
+        return self._source.load(self._load)
+
+    def set_load(self, load: Load) -> None:
+        """Choose what the panel of utilisation shows."""
+        self._load = load
+        self._redraw()
+
+    def set_shades(self, causes: frozenset[Throttle]) -> None:
+        """Shade the time in which one of ``causes`` held the card back."""
+        self._causes = causes
+        self._redraw()
+
+    @property
+    def bands(self) -> tuple[Band, ...]:
+        """The shades on show."""
+        return self._bands
+
     def set_compact(self, compact: bool) -> None:  # noqa: FBT001  # a Qt slot
         """For small windows: without the panel of learning rate and gradient norm."""
         if compact != self._compact:
@@ -173,10 +204,11 @@ class ChartStack(RingedWidget):
 
     def _draw(self) -> bool:
         view = self.view
-        frame = self._source.frame(view, theme=self._theme)
+        frame = self._source.frame(view, theme=self._theme, load=self.load)
+        self._bands = self._source.bands(view, self._causes, pixels=self.stage.lane.plot.width())
         self.stage.lane.add(self._source.new_events())
         self.stage.draw_time(view, self._ticks(view), now_x=0.0 if view.live else self._window.now_x)
-        return self.stage.draw(frame, forecast=self._source.forecast())
+        return self.stage.draw(frame, forecast=self._source.forecast(), bands=self._bands)
 
     def _ticks(self, view: View) -> tuple[TimeTick, ...]:
         at_most = max(2, int(self.stage.lane.plot.width() / (_TICK_LINES * self._types.line)))
@@ -247,7 +279,12 @@ class ChartStack(RingedWidget):
         self._cursor_x = x
         said = None
         if x <= self._window.now_x:  # nothing was measured in the future
-            said = self._source.read_out(self.view.anchor_s + x, hidden=self.hidden_panels)
+            said = self._source.read_out(
+                self.view.anchor_s + x,
+                hidden=self.hidden_panels,
+                load=self.load,
+                throttles=frozenset(band.cause for band in self._bands if band.left <= x <= band.right),
+            )
         self.stage.show_cursor(x, self.view, said)
 
     # -- mouse and keys -------------------------------------------------------------------------------------------
@@ -262,7 +299,22 @@ class ChartStack(RingedWidget):
         if event is not None:
             text = texts.event_details(event, numbers.wall_time(self._source.wall_s(event.t_s)))
             QToolTip.showText(canvas.mapToGlobal(position.toPoint()), text, canvas)
+        elif self.stage.panel_at(position, head=True) == "utilization":
+            QToolTip.showText(canvas.mapToGlobal(position.toPoint()), texts.load_meaning(self.load), canvas)
+        canvas.viewport().setCursor(_HAND if self._opens_choice(position) else _ARROW)
         self._show_cursor(self.stage.seconds_at(position.x(), self.view))
+
+    def _opens_choice(self, position: QPointF) -> bool:
+        return self.stage.title_at(position) == "utilization"
+
+    def _on_clicked(self, position: QPointF) -> None:
+        if self._opens_choice(position):
+            head = self.stage.tracks["utilization"].panel.head_item
+            corner = head.mapToScene(head.title_rect.bottomLeft()).toPoint()
+            self.menu_wanted.emit("utilization", self.stage.canvas.mapToGlobal(corner))
+
+    def _on_menu_wanted(self, position: QPointF) -> None:
+        self.menu_wanted.emit(self.stage.panel_at(position), self.stage.canvas.mapToGlobal(position.toPoint()))
 
     def _on_dragged(self, pixels: float) -> None:
         self.pan(-pixels / self.stage.stretch.width() * self.view.width)

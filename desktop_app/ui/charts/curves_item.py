@@ -17,6 +17,9 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
+from desktop_app.ui.charts import shades
+from desktop_app.ui.charts.shades import Band, Look
+
 Floats = NDArray[np.float64]
 _NO_PATH: Final = QPainterPath()
 
@@ -58,6 +61,8 @@ class Curves(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph has no types
         self._bounds = QRectF(0, 0, 1, 1)
         self._content = Content()
         self._grid_pen = QPen()
+        self._bands: tuple[Band, ...] = ()
+        self._look: Look | None = None
 
     def set_view(self, left: float, right: float) -> bool:
         """The window on the x axis, in seconds from the anchor; whether it is another one."""
@@ -75,6 +80,21 @@ class Curves(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph has no types
     def set_content(self, content: Content) -> None:
         self._content = content
         self.update()
+
+    def set_look(self, look: Look) -> None:
+        """How shades are drawn."""
+        self._look = look
+        self.update()
+
+    def set_bands(self, bands: tuple[Band, ...]) -> None:
+        """Shades of the time in which the card was held back, behind the lines and over the areas."""
+        if bands != self._bands:
+            self._bands = bands
+            self.update()
+
+    @property
+    def bands(self) -> tuple[Band, ...]:
+        return self._bands
 
     @property
     def content(self) -> Content:
@@ -96,13 +116,15 @@ class Curves(pg.GraphicsObject):  # type: ignore[misc]  # pyqtgraph has no types
         left, right = self._bounds.left(), self._bounds.right()
         for line in self._content.lines:
             self._paint_areas(painter, line)
+        ratio = widget.devicePixelRatioF() if widget is not None else 1.0
+        if self._look is not None:
+            shades.paint(painter, self._bands, self._look, ratio=ratio)
         painter.setPen(self._grid_pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawLines([QLineF(left, y, right, y) for y in self._content.grid])
         for limit in self._content.limits:
             painter.setPen(cosmetic_pen(limit.color, dashed=limit.dashed))
             painter.drawLine(QLineF(left, limit.y, right, limit.y))
-        ratio = widget.devicePixelRatioF() if widget is not None else 1.0
         height = abs(painter.worldTransform().m22()) or 1.0  # logical pixels from the bottom to the top
         for line in self._content.lines:
             painter.setPen(cosmetic_pen(line.color))

@@ -17,6 +17,7 @@ HEAD_Z: Final = 65  # over now (50) and the cursor (60), under the read-out (70)
 _MARGIN: Final = 1.1  # label lines
 _GAP: Final = 1.3
 _DASH: Final = 1.15  # the dash and its gap
+_ARROW: Final = " \N{BLACK DOWN-POINTING SMALL TRIANGLE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Head:
     title: str = ""
     keys: tuple[Key, ...] = ()
     hint: str = ""
+    menu: bool = False  # its name opens a choice
 
 
 def _kinds(head: Head) -> tuple[str, tuple[str, ...]]:
@@ -102,11 +104,21 @@ class HeadItem(QGraphicsObject):
         x = _MARGIN * line
         right = self._size.width() - x - self._room_taken
         title = QRectF(x, 0, right - x, height)
-        self._word(painter, title, self._head.title, types.title, self._theme.text)
-        x += types.title.width(self._head.title) + _GAP * line
+        self._word(painter, title, self._title, types.title, self._theme.text)
+        x += types.title.width(self._title) + _GAP * line
         for key, width in zip(self._head.keys, self.key_widths(right - x), strict=False):
             self._key(painter, QRectF(x, 0, width, height), key)
             x += width + _GAP * line
+
+    @property
+    def _title(self) -> str:
+        return self._head.title + (_ARROW if self._head.menu else "")
+
+    @property
+    def title_rect(self) -> QRectF:
+        """Where its name stands."""
+        left = _MARGIN * self._types.line
+        return QRectF(left, 0, self._types.title.width(self._title), self._size.height())
 
     def key_widths(self, room: float) -> list[float]:
         """Of the entries that fit into ``room``; what does not is left out whole: half a number is a wrong number.

@@ -10,7 +10,9 @@ from desktop_app.core.telemetry import Card, Reading, Reason
 from desktop_app.core.units import GIB
 from desktop_app.ui.charts import texts
 from desktop_app.ui.charts.head_item import Head, Key
+from desktop_app.ui.charts.load import Load, power_limit_w
 from desktop_app.ui.charts.scales import scientific
+from desktop_app.ui.charts.throttling import THRESHOLD_PERCENT
 from desktop_app.ui.texts import numbers, reasons
 
 _J_PER_KWH = 3.6e6
@@ -28,6 +30,7 @@ class Heads:
         lost: Reason | None,
         now_s: float,
         run: RunState,
+        load: Load = Load.UTILIZATION,
     ) -> None:
         self._histories = histories
         self._card = card
@@ -35,10 +38,13 @@ class Heads:
         self._lost = lost
         self._now_s = now_s
         self._run = run
+        self._load = load
 
     def head(self, key: str) -> Head:
         """The head of panel ``key``."""
-        title = texts.title(key)
+        title, chooses = texts.title(key), key == "utilization"
+        if chooses:
+            title = texts.load(self._load)
         if key in {"loss", "optimizer"}:
             empty = not self._version("steps")
             keys = self._loss() if key == "loss" else self._optimizer()
@@ -47,14 +53,15 @@ class Heads:
             hint = texts.no_card() if self._lost is None else reasons.short(self._lost)
             return Head(title, (), hint)
         if self._lost is not None:
-            return Head(title, (Key(reasons.short(self._lost), "danger", loud=True, dash=False),))
+            return Head(title, (Key(reasons.short(self._lost), "danger", loud=True, dash=False),), menu=chooses)
         makers = {
             "vram": self._vram,
             "utilization": self._utilization,
             "temperature": self._temperature,
             "power": self._power,
         }
-        return Head(title, makers[key](), "" if self._version("card") else texts.no_data())
+        hint = "" if self._version("card") else texts.no_data()
+        return Head(title, makers[key](), hint, menu=chooses)
 
     def _no_steps(self) -> str:
         if self._run is RunState.IDLE:
@@ -114,16 +121,40 @@ class Heads:
         return Key(numbers.with_unit(reading.value, unit), token)
 
     def _utilization(self) -> tuple[Key, ...]:
-        return (self._value("utilization_percent", "utilization", "%"),)
+        if self._load is Load.UTILIZATION:
+            return (self._value("utilization_percent", "utilization", "%"),)
+        if self._load is Load.SM_ACTIVITY:
+            sm, tensor = self._reading("sm_activity_percent"), self._reading("tensor_activity_percent")
+            return tuple(
+                Key(
+                    words(reasons.missing(reading.reason) if reading.value is None else numbers.percent(reading.value)),
+                    token,
+                )
+                for reading, words, token in ((sm, texts.sm, "utilization"), (tensor, texts.tensor, "accent"))
+                if reading.value is not None or reading is sm
+            )
+        power, limit = self._reading("power_w"), power_limit_w(self._card, self._readings)
+        if power.value is None or not limit:
+            return (Key(reasons.missing(power.reason), dash=False),)
+        share = numbers.percent(100 * power.value / limit)
+        return (Key(texts.share_of(share, numbers.with_unit(limit, "W")), "power"),)
+
+    def _slowed(self, name: str) -> tuple[Key, ...]:
+        """While the card is held back."""
+        share = self._reading(name).value
+        if share is None or share < THRESHOLD_PERCENT:
+            return ()
+        return (Key(texts.slowed_now(numbers.percent(share)), "warn", loud=True, dash=False),)
 
     def _temperature(self) -> tuple[Key, ...]:
         value = self._value("temperature_c", "temperature", "°C")
         slowdown = self._card.temperature_slowdown_c if self._card else None
-        return (value,) if slowdown is None else (value, Key(texts.slows_at(numbers.integer(slowdown)), "danger"))
+        limit = () if slowdown is None else (Key(texts.slows_at(numbers.integer(slowdown)), "danger"),)
+        return (value, *limit, *self._slowed("throttle_thermal_percent"))
 
     def _power(self) -> tuple[Key, ...]:
         keys = [self._value("power_w", "power", "W")]
-        limit = self._reading("power_limit_w").value or (self._card.power_limit_w if self._card else None)
+        limit = power_limit_w(self._card, self._readings)
         if limit is not None:
             keys.append(Key(texts.limit(numbers.integer(limit)), "danger"))
         energy = self._reading("energy_j").value

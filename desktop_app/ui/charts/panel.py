@@ -14,6 +14,8 @@ from desktop_app.ui.brush import CENTRE, LEFT, RIGHT, Typeset, write
 from desktop_app.ui.charts.curves_item import Curves
 from desktop_app.ui.charts.head_item import Head, HeadItem
 from desktop_app.ui.charts.scales import Axis
+from desktop_app.ui.charts.shades import Look
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.theme import PANEL_RADIUS, Theme, color
 
 # In label lines: gutters for the figures left and right of the plot, the head above and the air below it.
@@ -45,6 +47,7 @@ class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self._types = types
         self._left = Axis(0.0, 1.0)
         self._right: tuple[SideFigure, ...] = ()
+        self._named: frozenset[Throttle] = frozenset()
         self.head_item = HeadItem(theme, types)  # in the scene on its own: it lies over the lines through all panels
         # Card and figures are kept as a picture: drawing them anew costs six times what the curves cost.
         self.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
@@ -60,14 +63,24 @@ class Panel(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no types
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         self.curves.set_grid_color(color(theme.grid))
+        self._dress_shades()
         self.head_item.set_look(theme, self._types)
         self.update()
 
     def set_types(self, types: Typeset) -> None:
         self._types = types
         self.head_item.set_look(self._theme, types)
+        self._dress_shades()
         self._place_box()
         self.update()
+
+    def name_shades(self, named: frozenset[Throttle]) -> None:
+        """The reasons that are written into their shades in this panel."""
+        self._named = named
+        self._dress_shades()
+
+    def _dress_shades(self) -> None:
+        self.curves.set_look(Look(self._theme, self._types, self._named))
 
     def set_view(self, left: float, right: float) -> None:
         """The window on the time axis, in seconds from the anchor."""

@@ -13,7 +13,10 @@ from desktop_app.services.facade import Workspace
 from desktop_app.ui.charts import texts
 from desktop_app.ui.charts.cursor import ReadOut
 from desktop_app.ui.charts.heads import Heads
+from desktop_app.ui.charts.load import Load, shown
+from desktop_app.ui.charts.shades import TINTS, Band
 from desktop_app.ui.charts.smoothing import SmoothedLoss
+from desktop_app.ui.charts.throttling import THRESHOLD_PERCENT, Throttle, episodes
 from desktop_app.ui.charts.time_axis import View
 from desktop_app.ui.charts.tracks import Frame
 from desktop_app.ui.tank_reader import lost_reason, selected_card
@@ -33,6 +36,10 @@ _READ_OUT = (
     ("power", "card", "power_w", "power"),
 )
 _OPTIMIZER_ROWS = frozenset({"grad_norm"})
+_ACTIVITY_ROWS = (
+    ("sm_activity", "details", "sm_activity_percent", "utilization"),
+    ("tensor_activity", "details", "tensor_activity_percent", "accent"),
+)
 
 
 class Source:
@@ -56,8 +63,9 @@ class Source:
         names = store.names()
         found: dict[str, History] = {name: store.history(name) for name in ("steps", "validation") if name in names}
         card = self.card()
-        if card is not None and f"gpu:{card.uuid}" in names:
-            found["card"] = store.history(f"gpu:{card.uuid}")
+        for name, prefix in (("card", "gpu"), ("details", "details")):
+            if card is not None and f"{prefix}:{card.uuid}" in names:
+                found[name] = store.history(f"{prefix}:{card.uuid}")
         if "steps" in found:
             if self._smoothed is None:
                 self._smoothed = SmoothedLoss(found["steps"])
@@ -91,7 +99,30 @@ class Source:
         late_s = forecast.eta_s if forecast.eta_high_s is None else forecast.eta_high_s
         return max(0.0, forecast.t_s + late_s - self.now_s)
 
-    def frame(self, view: View, *, theme: Theme) -> Frame:
+    def load(self, wanted: Load) -> Load:
+        """What the panel of utilisation shows of this card: ``wanted``, where the card has it."""
+        card = self.card()
+        return shown(wanted, card, self._readings(card))
+
+    def bands(self, view: View, causes: frozenset[Throttle], *, pixels: float) -> tuple[Band, ...]:
+        """The time in view in which one of ``causes`` held the card back. ``pixels``: width of the view."""
+        history = self.histories().get("card") if causes else None
+        if history is None or not history.version:
+            return ()
+        start_s = view.anchor_s + view.left
+        end_s = min(view.anchor_s + view.right, max(self.now_s, start_s))
+        pixels *= (end_s - start_s) / view.width
+        found = [
+            episode
+            for cause in Throttle
+            if cause in causes
+            for episode in episodes(history, cause, start_s, end_s, pixels=pixels)
+        ]
+        return tuple(
+            Band(episode.start_s - view.anchor_s, episode.end_s - view.anchor_s, episode.cause) for episode in found
+        )
+
+    def frame(self, view: View, *, theme: Theme, load: Load = Load.UTILIZATION) -> Frame:
         card = self.card()
         return Frame(
             view=view,
@@ -101,11 +132,13 @@ class Source:
             card=card,
             readings=self._readings(card),
             running=self._workspace.run.get().state.active,
+            load=load,
         )
 
-    def heads(self) -> Heads:
+    def heads(self, load: Load = Load.UTILIZATION) -> Heads:
         card = self.card()
         return Heads(
+            load=load,
             histories=self.histories(),
             card=card,
             readings=self._readings(card),
@@ -116,16 +149,34 @@ class Source:
 
     # -- values at one moment -------------------------------------------------------------------------------------
 
-    def read_out(self, t_s: float, *, hidden: tuple[str, ...]) -> ReadOut:
-        """What was measured at session time ``t_s``: the newest value at or before it, nothing in a gap."""
+    def read_out(
+        self,
+        t_s: float,
+        *,
+        hidden: tuple[str, ...],
+        load: Load = Load.UTILIZATION,
+        throttles: frozenset[Throttle] = frozenset(),
+    ) -> ReadOut:
+        """What was measured at session time ``t_s``: the newest value at or before it, nothing in a gap.
+
+        ``throttles``: what is shaded there.
+        """
         histories = self.histories()
         rows = []
         for key, history, column, token in _READ_OUT:
             if key in _OPTIMIZER_ROWS and "optimizer" in hidden:
                 continue
+            if key == "utilization" and load is Load.SM_ACTIVITY:
+                for other, source, field, tint in _ACTIVITY_ROWS:
+                    share = histories[source].value_at(field, t_s) if source in histories else None
+                    if share is not None:
+                        rows.append((texts.readout(other), numbers.percent(share), tint))
             value = histories[history].value_at(column, t_s) if history in histories else None
             if value is not None:
                 rows.append((texts.readout(key), _written(key, value), token))
+        for cause in sorted(throttles):
+            share = histories["card"].value_at(cause.column, t_s) if "card" in histories else None
+            rows.append((texts.readout("throttle"), texts.throttled(cause, share, THRESHOLD_PERCENT), TINTS[cause]))
         step = histories["steps"].value_at("step", t_s) if "steps" in histories else None
         right = "" if step is None else texts.step(step)
         return ReadOut(numbers.wall_time(self.wall_s(t_s)), right, tuple(rows))

@@ -7,12 +7,13 @@ from typing import Final
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QGraphicsWidget, QWidget
 
 SPACING: Final = 8
 _NOTCH: Final = 120.0  # wheel units of one notch (QWheelEvent::angleDelta)
 _ZOOM_PER_NOTCH: Final = 1.25
+_STILL: Final = 3  # pixels: a hand that clicks trembles
 
 
 class StackView(pg.GraphicsLayoutWidget):  # type: ignore[misc]  # pyqtgraph has no types
@@ -23,6 +24,8 @@ class StackView(pg.GraphicsLayoutWidget):  # type: ignore[misc]  # pyqtgraph has
     dragged = Signal(float)  # pixels since the last one, to the right
     zoomed = Signal(float, QPointF)  # factor of the time shown, and where
     pressed = Signal()
+    clicked = Signal(QPointF)  # pressed and let go at one place
+    menu_wanted = Signal(QPointF)
     double_clicked = Signal()
     resized = Signal()
 
@@ -34,6 +37,7 @@ class StackView(pg.GraphicsLayoutWidget):  # type: ignore[misc]  # pyqtgraph has
         self.ci.layout.setVerticalSpacing(SPACING)
         self.viewport().setMouseTracking(True)
         self._drag_x: float | None = None
+        self._press: QPointF | None = None
         self._rows: dict[str, int] = {}
 
     def add_panel(self, key: str, panel: QGraphicsWidget) -> None:
@@ -63,6 +67,7 @@ class StackView(pg.GraphicsLayoutWidget):  # type: ignore[misc]  # pyqtgraph has
         self.pressed.emit()
         if event.button() is Qt.MouseButton.LeftButton:
             self._drag_x = event.position().x()
+            self._press = event.position()
         event.accept()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -75,6 +80,13 @@ class StackView(pg.GraphicsLayoutWidget):  # type: ignore[misc]  # pyqtgraph has
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self._drag_x = None
+        press, self._press = self._press, None
+        if press is not None and (event.position() - press).manhattanLength() <= _STILL:
+            self.clicked.emit(event.position())
+        event.accept()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.menu_wanted.emit(QPointF(event.pos()))
         event.accept()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:

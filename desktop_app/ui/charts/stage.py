@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtWidgets import QWidget
 
 from desktop_app.core.forecasts import Forecast
@@ -12,12 +12,19 @@ from desktop_app.ui.charts.cursor import ReadOut, ReadOutBox, VerticalLine
 from desktop_app.ui.charts.event_lane import MARK_ROW, EventLane
 from desktop_app.ui.charts.forecast_item import ForecastItem, course
 from desktop_app.ui.charts.panel import Panel
+from desktop_app.ui.charts.shades import Band
 from desktop_app.ui.charts.stack_view import SPACING, StackView
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.charts.time_axis import TimeTick, View
 from desktop_app.ui.charts.tracks import PANELS, Frame, Track
 from desktop_app.ui.theme import Theme, color
 
 _BOX_TOP = 2.4  # label lines below the top of the first panel
+# Each reason is written where its cause is measured, or in the next panel that is there.
+_NAMED_IN = {
+    Throttle.HEAT: ("temperature", "utilization", "vram", "loss"),
+    Throttle.POWER: ("power", "utilization", "vram", "loss"),
+}
 
 
 class Stage:
@@ -80,6 +87,26 @@ class Stage:
         for track in self.tracks.values():
             track.panel.head_item.setVisible(track.panel.isVisible())
             track.panel.head_item.setPos(self.canvas.rect_of(track.panel).topLeft())
+        places = {cause: next(key for key in keys if key in heights) for cause, keys in _NAMED_IN.items()}
+        for key, track in self.tracks.items():
+            track.panel.name_shades(frozenset(cause for cause, place in places.items() if place == key))
+
+    def panel_at(self, position: QPointF, *, head: bool = False) -> str:
+        """Key of the panel at a pixel of the scene, or of its ``head``; empty beside them."""
+        for track in self.shown:
+            panel = track.panel
+            item = panel.head_item if head else panel
+            if item.mapRectToScene(item.boundingRect()).contains(position):
+                return track.spec.key
+        return ""
+
+    def title_at(self, position: QPointF) -> str:
+        """Key of the panel whose name is at a pixel of the scene; empty beside them."""
+        for track in self.shown:
+            head = track.panel.head_item
+            if head.mapRectToScene(head.title_rect).contains(position):
+                return track.spec.key
+        return ""
 
     @property
     def stretch(self) -> QRectF:
@@ -101,9 +128,11 @@ class Stage:
 
     # -- drawing --------------------------------------------------------------------------------------------------
 
-    def draw(self, frame: Frame, *, forecast: Forecast | None) -> bool:
+    def draw(self, frame: Frame, *, forecast: Forecast | None, bands: tuple[Band, ...] = ()) -> bool:
         """Bring every panel up to date; whether one had to be."""
         changed = [track.update(frame) for track in self.shown]
+        for track in self.shown:
+            track.panel.curves.set_bands(bands)
         panel = self.tracks["vram"].panel
         made = None
         if forecast is not None and panel.isVisible():

@@ -7,13 +7,89 @@ from typing import Final
 from PySide6.QtCore import QCoreApplication
 
 from desktop_app.core.events import Event, EventKind
+from desktop_app.core.telemetry import Reason
+from desktop_app.ui.charts.load import Load
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.charts.time_axis import ALL, TimeWords
 from desktop_app.ui.i18n import QT_TRANSLATE_NOOP
-from desktop_app.ui.texts import numbers, outlooks
+from desktop_app.ui.texts import numbers, outlooks, reasons, xid
 
 
 def name() -> str:
     return QCoreApplication.translate("Charts", "Charts")
+
+
+_LOADS: Final = {
+    Load.UTILIZATION: QT_TRANSLATE_NOOP("Charts", "Utilisation"),
+    Load.SM_ACTIVITY: QT_TRANSLATE_NOOP("Charts", "SM activity"),
+    Load.POWER: QT_TRANSLATE_NOOP("Charts", "Power, share of its limit"),
+}
+_MEANINGS: Final = {
+    Load.UTILIZATION: QT_TRANSLATE_NOOP(
+        "Charts",
+        "Share of the time in which at least one kernel ran. A kernel that uses a fraction of the card counts as much "
+        "as one that uses all of it: 100 % does not mean that the card is used up.",
+    ),
+    Load.SM_ACTIVITY: QT_TRANSLATE_NOOP(
+        "Charts",
+        "Share of the multiprocessors (SMs) that had work, over time and over all of them; and the share of time in "
+        "which their tensor cores worked. Says how much of the card is used, where utilisation only says that it is.",
+    ),
+    Load.POWER: QT_TRANSLATE_NOOP(
+        "Charts",
+        "Power as a share of the limit of the card. It rises with the work that is really done, and needs no support "
+        "by the card.",
+    ),
+}
+_THROTTLES: Final = {
+    Throttle.HEAT: QT_TRANSLATE_NOOP("Charts", "heat"),
+    Throttle.POWER: QT_TRANSLATE_NOOP("Charts", "power limit"),
+}
+
+
+def load(choice: Load) -> str:
+    """The name of the panel of utilisation, by what it shows."""
+    return QCoreApplication.translate("Charts", _LOADS[choice])
+
+
+def load_meaning(choice: Load) -> str:
+    """What its figures say, and what they do not."""
+    return QCoreApplication.translate("Charts", _MEANINGS[choice])
+
+
+def load_missing(choice: Load, reason: Reason) -> str:
+    """Why a choice is not offered, in a few words."""
+    if choice is Load.SM_ACTIVITY and reason is Reason.NOT_SUPPORTED:
+        return QCoreApplication.translate("Charts", "Hopper and newer only")
+    return reasons.short(reason)
+
+
+def throttle(cause: Throttle) -> str:
+    """What held the card back."""
+    return QCoreApplication.translate("Charts", _THROTTLES[cause])
+
+
+def throttled(cause: Throttle, share: float | None, threshold: float) -> str:
+    """``heat, 35 %``; without the share in the short pauses of an episode."""
+    if share is None or share < threshold:
+        return throttle(cause)
+    return QCoreApplication.translate("Charts", "{0}, {1}").format(throttle(cause), numbers.percent(share))
+
+
+def slowed_now(share: str) -> str:
+    return QCoreApplication.translate("Charts", "slowed {0}").format(share)
+
+
+def sm(value: str) -> str:
+    return QCoreApplication.translate("Charts", "SM {0}").format(value)
+
+
+def tensor(value: str) -> str:
+    return QCoreApplication.translate("Charts", "tensor {0}").format(value)
+
+
+def share_of(share: str, limit: str) -> str:
+    return QCoreApplication.translate("Charts", "{0} of {1}").format(share, limit)
 
 
 def title(key: str) -> str:
@@ -139,6 +215,9 @@ def readout(key: str) -> str:
         "utilization": QCoreApplication.translate("Charts", "utilisation"),
         "temperature": QCoreApplication.translate("Charts", "temperature"),
         "power": QCoreApplication.translate("Charts", "power"),
+        "sm_activity": QCoreApplication.translate("Charts", "SM activity"),
+        "tensor_activity": QCoreApplication.translate("Charts", "tensor activity"),
+        "throttle": QCoreApplication.translate("Charts", "slowed by"),
     }
     return names[key]
 
@@ -148,6 +227,8 @@ def event(what: Event) -> str:
     cause = what.params.get("cause")
     if what.kind is EventKind.ALERT and isinstance(cause, str):
         return QCoreApplication.translate("Charts", "forecast: {0}").format(outlooks.short_cause(cause))
+    if what.kind is EventKind.XID:
+        return xid.short(what.params)
     if (words := _SHRUNK.get(what.code)) is not None:
         size = what.params.get("batch_after")
         return QCoreApplication.translate("Charts", words).format(
@@ -164,8 +245,15 @@ _SHRUNK: Final = {
 }
 
 
+# Codes of ``services.process_control`` that are no refusals.
+_PROCESS_ENDS: Final = frozenset({"process.asked", "process.killed", "process.ended", "process.still_there"})
+
+
 def _event_by_code(code: str) -> str | None:
+    if code.startswith("process.") and code not in _PROCESS_ENDS:
+        return QCoreApplication.translate("Charts", "process not ended")
     names = {
+        "telemetry.thermal_throttle": QCoreApplication.translate("Charts", "slowed by heat"),
         "run.finished": QCoreApplication.translate("Charts", "finished"),
         "run.stopped": QCoreApplication.translate("Charts", "stopped"),
         "run.failed": QCoreApplication.translate("Charts", "failed"),
@@ -176,10 +264,16 @@ def _event_by_code(code: str) -> str | None:
         "rule.save_and_pause": QCoreApplication.translate("Charts", "rule: save and pause"),
         "rule.shrink": QCoreApplication.translate("Charts", "rule: shrink"),
         "rule.stop": QCoreApplication.translate("Charts", "rule: stop"),
+        "process.asked": QCoreApplication.translate("Charts", "process told to end"),
+        "process.killed": QCoreApplication.translate("Charts", "process ended by force"),
+        "process.ended": QCoreApplication.translate("Charts", "process ended"),
+        "process.still_there": QCoreApplication.translate("Charts", "process has not ended"),
         "run.not_shrunk": QCoreApplication.translate("Charts", "cannot shrink"),
         "checkpoint.failed": QCoreApplication.translate("Charts", "checkpoint failed"),
         "checkpoint.not_finite": QCoreApplication.translate("Charts", "checkpoint failed"),
     }
+    if code.startswith("process."):  # a refusal, for one of many reasons
+        return names.get(code) or QCoreApplication.translate("Charts", "process not ended")
     return names.get(code)
 
 
@@ -215,7 +309,7 @@ def event_details(what: Event, wall_time: str) -> str:
     epoch = what.params.get("epoch")
     if isinstance(epoch, int | float):
         line += " " + numbers.integer(epoch) if what.kind is EventKind.EPOCH else ""
-    return line
+    return f"{line}\n{xid.explained(what.params)}" if what.kind is EventKind.XID else line
 
 
 def time_words() -> TimeWords:

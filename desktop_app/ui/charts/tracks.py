@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Final
@@ -16,6 +16,7 @@ from desktop_app.core.store import Curve, History
 from desktop_app.core.telemetry import Card, Reading
 from desktop_app.core.units import GIB
 from desktop_app.ui.charts.curves_item import Content, Limit, Line, areas_below, line_path, stepped
+from desktop_app.ui.charts.load import Load, power_limit_w
 from desktop_app.ui.charts.panel import Panel, SideFigure
 from desktop_app.ui.charts.scales import Axis, Limits, figures_for, make_axis, scientific
 from desktop_app.ui.charts.time_axis import View
@@ -28,6 +29,7 @@ _CAPACITY_TOP: Final = 1.14  # room over the brim for the word at the forecast's
 _POWER_TOP: Final = 1.12
 _TEMPERATURE_TOP: Final = 1.05
 _COOLEST_C: Final = 40.0  # a card at work is warmer
+_OVER_LIMIT: Final = 102.0  # percent of the power limit: a pixel or two above the axis is no reason for another axis
 
 
 @lru_cache(maxsize=128)
@@ -87,10 +89,19 @@ PANELS: Final = (
             CurveSpec("live", "steps", "live_peak_bytes", "live", factor=1 / GIB),
         ),
     ),
-    PanelSpec("utilization", (CurveSpec("utilization", "card", "utilization_percent", "utilization"),)),
+    PanelSpec("utilization", ()),  # its curves are those of ``LOADS``
     PanelSpec("temperature", (CurveSpec("temperature", "card", "temperature_c", "temperature"),)),
     PanelSpec("power", (CurveSpec("power", "card", "power_w", "power"),)),
 )
+# What the panel of utilisation shows, by choice. The factor of power is of the card's limit.
+LOADS: Final = {
+    Load.UTILIZATION: (CurveSpec("utilization", "card", "utilization_percent", "utilization"),),
+    Load.SM_ACTIVITY: (
+        CurveSpec("tensor_activity", "details", "tensor_activity_percent", "accent"),
+        CurveSpec("sm_activity", "details", "sm_activity_percent", "utilization"),
+    ),
+    Load.POWER: (CurveSpec("power_share", "card", "power_w", "power"),),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,7 @@ class Frame:
     card: Card | None
     readings: Mapping[str, Reading]
     running: bool  # a held value (validation) still holds now
+    load: Load = Load.UTILIZATION
 
 
 class Track:
@@ -132,9 +144,10 @@ class Track:
             return False
         self._signature = signature
         self.panel.set_view(frame.view.left, frame.view.right)
-        curves = {spec.key: self._curve(spec, frame) for spec in self.spec.curves}
+        specs = self._specs(frame)
+        curves = {spec.key: self._curve(spec, frame) for spec in specs}
         left, right = self._axes(curves, frame)
-        lines = [self._line(spec, curves[spec.key], right if spec.right else left, frame) for spec in self.spec.curves]
+        lines = [self._line(spec, curves[spec.key], right if spec.right else left, frame) for spec in specs]
         limits, figures = self._marks(left, right, frame)
         # Without data the panel says why in its middle; lines would run through the words.
         grid = tuple(left.share(tick) for tick in left.ticks) if any(curves.values()) else ()
@@ -143,12 +156,20 @@ class Track:
         self.drawn += 1
         return True
 
+    def _specs(self, frame: Frame) -> tuple[CurveSpec, ...]:
+        """The panel's curves now."""
+        if self.spec.key != "utilization":
+            return self.spec.curves
+        if frame.load is not Load.POWER:
+            return LOADS[frame.load]
+        limit = power_limit_w(frame.card, frame.readings)
+        return tuple(replace(spec, factor=100 / limit) for spec in LOADS[Load.POWER]) if limit else ()
+
     def _sign(self, frame: Frame) -> object:
-        plot = self.panel.plot
-        versions = [
-            frame.histories[spec.history].version for spec in self.spec.curves if spec.history in frame.histories
-        ]
-        return (frame.view, plot.width(), plot.height(), versions, frame.theme.name, frame.card, self._bound(frame))
+        plot, specs = self.panel.plot, self._specs(frame)
+        versions = [frame.histories[spec.history].version for spec in specs if spec.history in frame.histories]
+        look = (frame.theme.name, frame.card, self._bound(frame), specs)
+        return (frame.view, plot.width(), plot.height(), versions, *look)
 
     def _bound(self, frame: Frame) -> float | None:
         """The limit that the panel draws, in the axis' unit."""
@@ -160,8 +181,7 @@ class Track:
         if self.spec.key == "temperature":
             return card.temperature_slowdown_c
         if self.spec.key == "power":
-            reading = frame.readings.get("power_limit_w")
-            return card.power_limit_w if reading is None or reading.value is None else reading.value
+            return power_limit_w(card, frame.readings)
         return None
 
     # -- curves ---------------------------------------------------------------------------------------------------
@@ -195,7 +215,7 @@ class Track:
         figures = figures_for(self.panel.plot.height(), self._line_height)
         key = self.spec.key
         if key == "utilization":
-            axis = make_axis(0.0, 100.0, at_most=min(figures, 3))
+            axis = make_axis(0.0, _percent_top(curves), at_most=min(figures, 3))
             return axis, axis
         bound = self._bound(frame)
         if key == "vram" and bound:
@@ -243,3 +263,10 @@ class Track:
         if key == "vram":
             return (Limit(y, color(theme.text), dashed=False),), (SideFigure(y, f"{bound:.2f}", "text", strong=True),)
         return (Limit(y, color(theme.danger)),), (SideFigure(y, numbers.integer(bound), "danger"),)
+
+
+def _percent_top(curves: Mapping[str, Curve | None]) -> float:
+    """100, or the next ten where a card takes more than its limit for a moment."""
+    tops = [float(np.nanmax(curve.y)) for curve in curves.values() if curve is not None and np.isfinite(curve.y).any()]
+    highest = max(tops, default=0.0)
+    return 100.0 if highest <= _OVER_LIMIT else 10.0 * math.ceil(highest / 10)

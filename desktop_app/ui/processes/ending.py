@@ -30,7 +30,9 @@ def why_not(process: ProcessSample | None, *, read_only: bool) -> str:
         return texts.why_not_simulated()
     if process.own:
         return texts.why_not_own()
-    return texts.why_not_foreign() if process.foreign else ""
+    if process.foreign:
+        return texts.why_not_foreign()
+    return texts.why_not_unknown() if process.started_wall_s is None else ""
 
 
 @dataclass(slots=True)

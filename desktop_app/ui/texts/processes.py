@@ -236,6 +236,12 @@ def why_not_foreign() -> str:
     )
 
 
+def why_not_unknown() -> str:
+    return QCoreApplication.translate(
+        "Processes", "The system does not say since when it runs, so it cannot be told from another with its number."
+    )
+
+
 def why_not_chosen() -> str:
     return QCoreApplication.translate("Processes", "No process is chosen.")
 

@@ -1,0 +1,89 @@
+"""Shades behind the curves for the time in which the card was held back: a tint and a pattern for each reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QPainter, QPen, QPixmap
+
+from desktop_app.ui.brush import LEFT, Typeset, write
+from desktop_app.ui.charts import texts
+from desktop_app.ui.charts.throttling import Throttle
+from desktop_app.ui.theme import Theme, color
+
+_TILE: Final = 8  # logical pixels: the grid of everything
+TINTS: Final = {Throttle.HEAT: "temperature", Throttle.POWER: "power"}
+_TINT_ALPHA: Final = 0.11
+_PATTERN_ALPHA: Final = 0.30
+_LEAST_WIDTH: Final = 2.0  # pixels: one throttled tick in thirty days can still be seen
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """One shade, in seconds from the anchor."""
+
+    left: float
+    right: float
+    cause: Throttle
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How shades are drawn. ``labelled``: the reasons that are named in this panel."""
+
+    theme: Theme
+    types: Typeset
+    labelled: frozenset[Throttle] = frozenset()
+
+
+@lru_cache(maxsize=16)
+def _tile(theme: Theme, cause: Throttle, ratio: float) -> QPixmap:
+    """Heat is hatched, power is dotted."""
+    made = QPixmap(round(_TILE * ratio), round(_TILE * ratio))
+    made.setDevicePixelRatio(ratio)
+    tint = getattr(theme, TINTS[cause])
+    made.fill(color(tint, _TINT_ALPHA))
+    painter = QPainter(made)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    if cause is Throttle.HEAT:
+        painter.setPen(QPen(color(tint, _PATTERN_ALPHA), 1.0))
+        for shift in (-_TILE, 0, _TILE):
+            painter.drawLine(QPointF(shift, _TILE), QPointF(shift + _TILE, 0))
+    else:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color(tint, 1.5 * _PATTERN_ALPHA))
+        painter.drawEllipse(QPointF(2, 2), 0.9, 0.9)
+        painter.drawEllipse(QPointF(6, 6), 0.9, 0.9)
+    painter.end()
+    return made
+
+
+def paint(painter: QPainter, bands: tuple[Band, ...], look: Look, *, ratio: float) -> None:
+    """Draw ``bands`` over the height 0 to 1 of the painter's coordinates; patterns stand still while time moves."""
+    if not bands:
+        return
+    world = painter.worldTransform()
+    rects = [(band, world.mapRect(QRectF(band.left, 0, band.right - band.left, 1))) for band in bands]
+    painter.save()
+    painter.setWorldMatrixEnabled(False)
+    for band, rect in rects:
+        left = round(rect.left())
+        width = max(_LEAST_WIDTH, round(rect.right()) - left)
+        place = QRectF(left, rect.top(), width, rect.height())
+        offset = QPointF(place.left() % _TILE, place.top() % _TILE)
+        painter.drawTiledPixmap(place, _tile(look.theme, band.cause, ratio), offset)
+        if band.cause in look.labelled:
+            _label(painter, place, band.cause, look)
+    painter.restore()
+
+
+def _label(painter: QPainter, place: QRectF, cause: Throttle, look: Look) -> None:
+    """The reason at the foot of its shade, where the curve of a card at its limit is not."""
+    kind = look.types.tick
+    word = texts.throttle(cause)
+    room = QRectF(place.left() + 4, place.bottom() - kind.height - 1, kind.width(word) + 2, kind.height)
+    if room.right() + 2 <= place.right():
+        write(painter, room, word, kind, color(look.theme.muted), align=LEFT)
