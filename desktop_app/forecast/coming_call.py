@@ -26,6 +26,7 @@ SOON_STEPS: Final = 20
 _LEAST_USED_SHARE: Final = 0.5
 _HIGH_SHARE: Final = 0.95
 _LEVELS: Final = 9  # of the limit's quadrature
+_SURELY: Final = 5.0  # deviations: 3e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ def short_probability(
     if need.sd_bytes <= 0.0:
         span = room - lowest
         return float(need.mean_bytes > room) if span <= 0.0 else min(1.0, max(0.0, (need.mean_bytes - lowest) / span))
+    if need.mean_bytes + _SURELY * need.sd_bytes < lowest:
+        return 0.0
     parts = (lowest + (room - lowest) * (level + 0.5) / _LEVELS for level in range(_LEVELS))
     return sum(normal_cdf((need.mean_bytes - limit) / need.sd_bytes) for limit in parts) / _LEVELS
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from desktop_app.core.forecasts import Alert, Estimate, Forecast
+from desktop_app.core.forecasts import Alert, Cause, Estimate, Forecast
 from desktop_app.core.steps import BatchShape, PhaseSample, StepSample, Surroundings
 from desktop_app.forecast.attribution import attribute
 from desktop_app.forecast.batch_shape import BatchShapeCause
@@ -21,6 +22,7 @@ from desktop_app.forecast.fragmentation import FragmentationCause
 from desktop_app.forecast.host_memory import HostMemoryCause
 from desktop_app.forecast.leak import LeakCause
 from desktop_app.forecast.neighbour import NeighbourCause
+from desktop_app.forecast.outlook import Outlook
 from desktop_app.forecast.outside_allocator import OutsideAllocatorCause
 from desktop_app.forecast.policy import Changes, Policy
 from desktop_app.forecast.resume import ResumeCause
@@ -42,6 +44,11 @@ CAUSES: Final[tuple[Callable[[], CauseModel], ...]] = (
     SpillCause,
     FragmentationCause,
 )
+
+
+# What telemetry says of these, once a second, does not change with a step: their outlook is good for so long.
+_AROUND: Final = frozenset({Cause.NEIGHBOUR, Cause.OUTSIDE_ALLOCATOR, Cause.HOST_MEMORY})
+_GOOD_FOR_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ class Forecaster:
         self._evidence = Evidence()
         self._models: tuple[CauseModel, ...] = tuple(make() for make in causes)
         self._policy = Policy()
+        self._around: dict[Cause, tuple[float, Outlook | None]] = {}  # when it was looked at, and what was seen
         self._forecast = self._assess(self._view(), 0.0, 0).forecast
 
     def set_environment(
@@ -137,6 +145,7 @@ class Forecaster:
             if sample.memory is not None:
                 self._evidence.note_memory(sample.memory, sample.step)
             self._fit.take_phase(sample, self._prior)
+            self._around.clear()
             view = self._view()
             for model in self._models:
                 model.take_phase(sample, view)
@@ -154,6 +163,7 @@ class Forecaster:
             outside_bytes=sample.outside_bytes,
         )
         with self._lock:
+            self._around.clear()
             view = self._view()
             for model in self._models:
                 model.take_surroundings(sample, view)
@@ -171,7 +181,10 @@ class Forecaster:
             return self._policy.open_alerts
 
     def _take(self, sample: StepSample) -> View:
+        retried = self._evidence.retried_at_step
         self._evidence.add(sample)
+        if self._evidence.retried_at_step != retried:
+            self._around.clear()
         self._fit.take_step(sample, self._prior)
         view = self._view()
         for model in self._models:
@@ -184,7 +197,7 @@ class Forecaster:
 
     def _assess(self, view: View, t_s: float, step: int, *, of_surroundings: bool = False) -> Update:
         open_causes = [alert.cause for alert in self._policy.open_alerts]
-        found = [model.outlook(view, known=model.cause in open_causes) for model in self._models]
+        found = [self._outlook(model, view, t_s, known=model.cause in open_causes) for model in self._models]
         pace_s = self._evidence.seconds_per_step()
         settled = attribute(
             {outlook.cause: outlook for outlook in found if outlook is not None},
@@ -201,3 +214,12 @@ class Forecaster:
         )
         self._forecast = summarize(view, settled.outlooks, t_s=t_s, step=step, pace_s=pace_s)
         return Update(self._forecast, changes)
+
+    def _outlook(self, model: CauseModel, view: View, t_s: float, *, known: bool) -> Outlook | None:
+        if model.cause not in _AROUND:
+            return model.outlook(view, known=known)
+        looked_s, outlook = self._around.get(model.cause, (-math.inf, None))
+        if not 0.0 <= t_s - looked_s < _GOOD_FOR_S:
+            outlook = model.outlook(view, known=known)
+            self._around[model.cause] = t_s, outlook
+        return outlook

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -43,7 +42,7 @@ _RETRY_MEMORY_STEPS: Final = 5
 _RETRY_MATTERS_STEPS: Final = 100  # a retry proves a leak that would be full this soon, not one that is far off
 # Growth that an alert is out about is looked at again when this share of the steps to go has passed, or so many steps:
 # it is the costliest look of all.
-_LOOK_SHARE: Final = 1.0 / 40.0
+_LOOK_SHARE: Final = 1.0 / 25.0
 _LOOK_WITHIN: Final = 16
 _FLOOR_SHARE: Final = 0.25  # a slope this far below the one that fills the card in time is not looked at
 
@@ -80,8 +79,10 @@ class _Verdict:
             return lasted
         return _BELIEF_PROVEN + (1.0 - _BELIEF_PROVEN) * lasted
 
-    def probability(self, steps: float) -> float:
-        return self.belief * self.to_go.probability_within(min(steps, self.horizon_steps))
+    def chances(self) -> tuple[float, Mapping[int, float]]:
+        """P(OOM) to the end of the run and within ``WITHIN_STEPS``."""
+        belief, horizon, within = self.belief, self.horizon_steps, self.to_go.probability_within
+        return belief * within(horizon), {steps: belief * within(min(steps, horizon)) for steps in WITHIN_STEPS}
 
 
 class LeakCause(CauseModel):
@@ -190,8 +191,8 @@ def _driver_refused(to_go: StepsToGo, evidence: Evidence) -> bool:
     return recently and to_go.low <= _RETRY_MATTERS_STEPS
 
 
-def _severity(verdict: _Verdict, evidence: Evidence) -> AlertSeverity | None:
-    if verdict.proven and verdict.probability(math.inf) >= LIKELY_P:
+def _severity(verdict: _Verdict, p_run: float, evidence: Evidence) -> AlertSeverity | None:
+    if verdict.proven and p_run >= LIKELY_P:
         pace = evidence.seconds_per_step() or 0.0
         soon = verdict.to_go.median <= IMMINENT_STEPS or 0.0 < verdict.to_go.median * pace <= IMMINENT_S
         return AlertSeverity.IMMINENT if soon else AlertSeverity.LIKELY
@@ -200,7 +201,8 @@ def _severity(verdict: _Verdict, evidence: Evidence) -> AlertSeverity | None:
 
 
 def _to_outlook(verdict: _Verdict, evidence: Evidence, environment: Environment) -> Outlook | None:
-    severity = _severity(verdict, evidence)
+    p_run, p_within = verdict.chances()
+    severity = _severity(verdict, p_run, evidence)
     grows_for = verdict.horizon_steps if verdict.proven else min(verdict.horizon_steps, verdict.trend.steps)
     base = environment.device_bytes(evidence.memory) - (evidence.memory.reserved_bytes if evidence.memory else 0)
     peak = base + verdict.exhaustion.held_bytes
@@ -208,8 +210,8 @@ def _to_outlook(verdict: _Verdict, evidence: Evidence, environment: Environment)
     return Outlook(
         cause=Cause.LEAK,
         severity=severity,
-        p_within={steps: verdict.probability(steps) for steps in WITHIN_STEPS},
-        p_run=verdict.probability(math.inf),
+        p_within=p_within,
+        p_run=p_run,
         to_go=verdict.to_go if severity is not None else None,
         evidence=_figures(verdict, evidence),
         peak_low_bytes=peak + growth,
