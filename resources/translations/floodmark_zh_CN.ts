@@ -175,6 +175,134 @@
         <translation>显存温度</translation>
     </message>
     <message>
+        <source>SM activity</source>
+        <translation>SM 活跃度</translation>
+    </message>
+    <message>
+        <source>SM occupancy</source>
+        <translation>SM 占用率</translation>
+    </message>
+    <message>
+        <source>Tensor activity</source>
+        <translation>张量核心活跃度</translation>
+    </message>
+    <message>
+        <source>Memory bandwidth</source>
+        <translation>显存带宽</translation>
+    </message>
+    <message>
+        <source>FP16 activity</source>
+        <translation>FP16 活跃度</translation>
+    </message>
+    <message>
+        <source>FP32 activity</source>
+        <translation>FP32 活跃度</translation>
+    </message>
+    <message>
+        <source>FP64 activity</source>
+        <translation>FP64 活跃度</translation>
+    </message>
+    <message>
+        <source>Graphics clock</source>
+        <translation>图形频率</translation>
+    </message>
+    <message>
+        <source>Video clock</source>
+        <translation>视频频率</translation>
+    </message>
+    <message>
+        <source>Slowed by sync boost</source>
+        <translation>因同步加速降频</translation>
+    </message>
+    <message>
+        <source>Slowed by the board limit</source>
+        <translation>因板卡限制降频</translation>
+    </message>
+    <message>
+        <source>Slowed for want of work</source>
+        <translation>因负载低降频</translation>
+    </message>
+    <message>
+        <source>Slowed by the voltage limit</source>
+        <translation>因电压限制降频</translation>
+    </message>
+    <message>
+        <source>Held back by</source>
+        <translation>受限原因</translation>
+    </message>
+    <message>
+        <source>Room to the limit</source>
+        <translation>距温度上限</translation>
+    </message>
+    <message>
+        <source>Power of the module</source>
+        <translation>模组功耗</translation>
+    </message>
+    <message>
+        <source>JPEG engine</source>
+        <translation>JPEG 引擎</translation>
+    </message>
+    <message>
+        <source>Optical flow engine</source>
+        <translation>光流引擎</translation>
+    </message>
+    <message>
+        <source>Encoder sessions</source>
+        <translation>编码会话</translation>
+    </message>
+    <message>
+        <source>PCIe replays</source>
+        <translation>PCIe 重传</translation>
+    </message>
+    <message>
+        <source>NVLink in</source>
+        <translation>NVLink 接收</translation>
+    </message>
+    <message>
+        <source>NVLink out</source>
+        <translation>NVLink 发送</translation>
+    </message>
+    <message>
+        <source>NVLinks active</source>
+        <translation>活动 NVLink 数</translation>
+    </message>
+    <message>
+        <source>ECC corrections</source>
+        <translation>ECC 纠正</translation>
+    </message>
+    <message>
+        <source>ECC corrections, ever</source>
+        <translation>ECC 纠正（累计）</translation>
+    </message>
+    <message>
+        <source>ECC errors, ever</source>
+        <translation>ECC 错误（累计）</translation>
+    </message>
+    <message>
+        <source>Rows remapped as a caution</source>
+        <translation>预防性重映射行</translation>
+    </message>
+    <message>
+        <source>Rows remapped after errors</source>
+        <translation>出错后重映射行</translation>
+    </message>
+    <message>
+        <source>Remapping waits for a reset</source>
+        <translation>重映射待复位</translation>
+    </message>
+    <message>
+        <source>Remapping failed</source>
+        <translation>重映射失败</translation>
+    </message>
+    <message>
+        <source>Retired pages</source>
+        <translation>停用页</translation>
+    </message>
+    <message>
+        <source>MPS clients</source>
+        <translation>MPS 客户端</translation>
+    </message>
+    <message>
         <source>VRAM in all</source>
         <translation>显存总量</translation>
     </message>
@@ -227,6 +355,178 @@
         <translation>UUID</translation>
     </message>
     <message>
+        <source>Name</source>
+        <translation>名称</translation>
+    </message>
+    <message>
+        <source>Maker</source>
+        <translation>厂商</translation>
+    </message>
+    <message>
+        <source>Index in NVML</source>
+        <translation>NVML 序号</translation>
+    </message>
+    <message>
+        <source>Index in torch</source>
+        <translation>torch 序号</translation>
+    </message>
+    <message>
+        <source>Bus</source>
+        <translation>总线</translation>
+    </message>
+    <message>
+        <source>NUMA node</source>
+        <translation>NUMA 节点</translation>
+    </message>
+    <message>
+        <source>Simulated</source>
+        <translation>模拟</translation>
+    </message>
+    <message>
+        <source>Memory shared with the processor</source>
+        <translation>与处理器共享内存</translation>
+    </message>
+    <message>
+        <source>Spills into RAM</source>
+        <translation>溢出到内存</translation>
+    </message>
+    <message>
+        <source>Width of the memory bus</source>
+        <translation>显存位宽</translation>
+    </message>
+    <message>
+        <source>BAR1 in all</source>
+        <translation>BAR1 总量</translation>
+    </message>
+    <message>
+        <source>Power limit at the start</source>
+        <translation>开始时的功耗上限</translation>
+    </message>
+    <message>
+        <source>Power limit of the maker</source>
+        <translation>出厂功耗上限</translation>
+    </message>
+    <message>
+        <source>Lowest power limit</source>
+        <translation>最低功耗上限</translation>
+    </message>
+    <message>
+        <source>Energy is</source>
+        <translation>能耗来自</translation>
+    </message>
+    <message>
+        <source>Memory slows at</source>
+        <translation>显存降频温度</translation>
+    </message>
+    <message>
+        <source>Meant to stay below</source>
+        <translation>建议温度上限</translation>
+    </message>
+    <message>
+        <source>Highest memory clock</source>
+        <translation>显存最高频率</translation>
+    </message>
+    <message>
+        <source>Highest PCIe generation</source>
+        <translation>PCIe 最高代数</translation>
+    </message>
+    <message>
+        <source>Most PCIe lanes</source>
+        <translation>PCIe 最多通道</translation>
+    </message>
+    <message>
+        <source>Compute mode</source>
+        <translation>计算模式</translation>
+    </message>
+    <message>
+        <source>Persistence</source>
+        <translation>持久模式</translation>
+    </message>
+    <message>
+        <source>ECC</source>
+        <translation>ECC</translation>
+    </message>
+    <message>
+        <source>MIG</source>
+        <translation>MIG</translation>
+    </message>
+    <message>
+        <source>Driver model</source>
+        <translation>驱动模型</translation>
+    </message>
+    <message>
+        <source>A screen hangs on it</source>
+        <translation>接有显示器</translation>
+    </message>
+    <message>
+        <source>on</source>
+        <translation>开</translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation>关</translation>
+    </message>
+    <message>
+        <source>shared by processes</source>
+        <translation>多进程共享</translation>
+    </message>
+    <message>
+        <source>one process at a time</source>
+        <translation>单进程独占</translation>
+    </message>
+    <message>
+        <source>no process may compute</source>
+        <translation>禁止计算</translation>
+    </message>
+    <message>
+        <source>the driver&apos;s counter</source>
+        <translation>驱动计数器</translation>
+    </message>
+    <message>
+        <source>power over time</source>
+        <translation>功耗积分</translation>
+    </message>
+    <message>
+        <source>the model&apos;s</source>
+        <translation>模型计算</translation>
+    </message>
+    <message>
+        <source>heat (hardware)</source>
+        <translation>过热（硬件）</translation>
+    </message>
+    <message>
+        <source>heat</source>
+        <translation>过热</translation>
+    </message>
+    <message>
+        <source>power brake</source>
+        <translation>功率制动</translation>
+    </message>
+    <message>
+        <source>hardware slowdown</source>
+        <translation>硬件降频</translation>
+    </message>
+    <message>
+        <source>power limit</source>
+        <translation>功耗上限</translation>
+    </message>
+    <message>
+        <source>sync boost</source>
+        <translation>同步加速</translation>
+    </message>
+    <message>
+        <source>clocks that were set</source>
+        <translation>手动设定的频率</translation>
+    </message>
+    <message>
+        <source>clock of the screen</source>
+        <translation>显示频率</translation>
+    </message>
+    <message>
+        <source>nothing to do</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
         <source>No card</source>
         <translation>没有显卡</translation>
     </message>
@@ -245,6 +545,18 @@
     <message>
         <source>{0}/s</source>
         <translation>{0}/秒</translation>
+    </message>
+    <message>
+        <source>nothing</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>yes</source>
+        <translation>是</translation>
+    </message>
+    <message>
+        <source>no</source>
+        <translation>否</translation>
     </message>
 </context>
 <context>
@@ -315,6 +627,58 @@
     <message>
         <source>Utilisation</source>
         <translation>利用率</translation>
+    </message>
+    <message>
+        <source>SM activity</source>
+        <translation>SM 活跃度</translation>
+    </message>
+    <message>
+        <source>Power, share of its limit</source>
+        <translation>功耗占上限的比例</translation>
+    </message>
+    <message>
+        <source>Share of the time in which at least one kernel ran. A kernel that uses a fraction of the card counts as much as one that uses all of it: 100 % does not mean that the card is used up.</source>
+        <translation>至少有一个内核在运行的时间占比。只用到显卡一小部分的内核与用满整卡的内核同样计算：100 % 并不表示显卡已被用满。</translation>
+    </message>
+    <message>
+        <source>Share of the multiprocessors (SMs) that had work, over time and over all of them; and the share of time in which their tensor cores worked. Says how much of the card is used, where utilisation only says that it is.</source>
+        <translation>有任务的流式多处理器（SM）占比，对时间和全部 SM 取平均；以及张量核心工作的时间占比。它说明显卡用了多少，而利用率只说明显卡在用。</translation>
+    </message>
+    <message>
+        <source>Power as a share of the limit of the card. It rises with the work that is really done, and needs no support by the card.</source>
+        <translation>功耗占显卡上限的比例。它随实际完成的工作量上升，也不需要显卡的特别支持。</translation>
+    </message>
+    <message>
+        <source>heat</source>
+        <translation>过热</translation>
+    </message>
+    <message>
+        <source>power limit</source>
+        <translation>功耗上限</translation>
+    </message>
+    <message>
+        <source>Hopper and newer only</source>
+        <translation>仅 Hopper 及更新架构</translation>
+    </message>
+    <message>
+        <source>{0}, {1}</source>
+        <translation>{0}，{1}</translation>
+    </message>
+    <message>
+        <source>slowed {0}</source>
+        <translation>降频 {0}</translation>
+    </message>
+    <message>
+        <source>SM {0}</source>
+        <translation>SM {0}</translation>
+    </message>
+    <message>
+        <source>tensor {0}</source>
+        <translation>张量核心 {0}</translation>
+    </message>
+    <message>
+        <source>{0} of {1}</source>
+        <translation>{1} 的 {0}</translation>
     </message>
     <message>
         <source>Temperature</source>
@@ -465,6 +829,14 @@
         <translation>功耗</translation>
     </message>
     <message>
+        <source>tensor activity</source>
+        <translation>张量核心活跃度</translation>
+    </message>
+    <message>
+        <source>slowed by</source>
+        <translation>降频原因</translation>
+    </message>
+    <message>
         <source>forecast: {0}</source>
         <translation>预测：{0}</translation>
     </message>
@@ -479,6 +851,14 @@
     <message>
         <source>batch {0}</source>
         <translation>批量 {0}</translation>
+    </message>
+    <message>
+        <source>process not ended</source>
+        <translation>进程未结束</translation>
+    </message>
+    <message>
+        <source>slowed by heat</source>
+        <translation>过热降频</translation>
     </message>
     <message>
         <source>finished</source>
@@ -519,6 +899,22 @@
     <message>
         <source>rule: stop</source>
         <translation>规则：停止</translation>
+    </message>
+    <message>
+        <source>process told to end</source>
+        <translation>已要求进程结束</translation>
+    </message>
+    <message>
+        <source>process ended by force</source>
+        <translation>进程被强制结束</translation>
+    </message>
+    <message>
+        <source>process ended</source>
+        <translation>进程已结束</translation>
+    </message>
+    <message>
+        <source>process has not ended</source>
+        <translation>进程仍未结束</translation>
     </message>
     <message>
         <source>cannot shrink</source>
@@ -782,6 +1178,18 @@
         <translation>进程</translation>
     </message>
     <message>
+        <source>Processes in a window of their own</source>
+        <translation>在单独的窗口中显示进程</translation>
+    </message>
+    <message>
+        <source>Copy the table of processes</source>
+        <translation>复制进程表</translation>
+    </message>
+    <message>
+        <source>End the chosen process…</source>
+        <translation>结束所选进程…</translation>
+    </message>
+    <message>
         <source>Side panel</source>
         <translation>侧栏</translation>
     </message>
@@ -792,6 +1200,18 @@
     <message>
         <source>Memory of one step</source>
         <translation>一步的显存</translation>
+    </message>
+    <message>
+        <source>All fields of the card</source>
+        <translation>显卡的全部字段</translation>
+    </message>
+    <message>
+        <source>All cards side by side</source>
+        <translation>并排显示所有显卡</translation>
+    </message>
+    <message>
+        <source>Which card lags</source>
+        <translation>哪块显卡落后</translation>
     </message>
     <message>
         <source>Search modules</source>
@@ -824,6 +1244,26 @@
     <message>
         <source>Show everything</source>
         <translation>显示全部</translation>
+    </message>
+    <message>
+        <source>Load as utilisation</source>
+        <translation>负载：利用率</translation>
+    </message>
+    <message>
+        <source>Load as activity of SMs and tensor cores</source>
+        <translation>负载：SM 与张量核心活跃度</translation>
+    </message>
+    <message>
+        <source>Load as power, share of its limit</source>
+        <translation>负载：功耗占上限的比例</translation>
+    </message>
+    <message>
+        <source>Shade what was slowed by heat</source>
+        <translation>标出过热降频的时段</translation>
+    </message>
+    <message>
+        <source>Shade what was slowed by the power limit</source>
+        <translation>标出受功耗上限降频的时段</translation>
     </message>
     <message>
         <source>Dark theme</source>
@@ -1154,12 +1594,24 @@
         <translation>所装的 torch 无法使用这块显卡。</translation>
     </message>
     <message>
+        <source>Runs need an NVIDIA card or a simulated one.</source>
+        <translation>训练需要 NVIDIA 显卡或模拟显卡。</translation>
+    </message>
+    <message>
         <source>The cards of this machine are not known yet.</source>
         <translation>还不知道本机有哪些显卡。</translation>
     </message>
     <message>
         <source>The model cannot be traced.</source>
         <translation>无法追踪这个模型。</translation>
+    </message>
+    <message>
+        <source>Metrics are served to whoever can reach this machine.</source>
+        <translation>凡能访问本机者都可读取指标。</translation>
+    </message>
+    <message>
+        <source>Metrics are served for Prometheus, to this machine alone.</source>
+        <translation>正在为 Prometheus 提供指标，仅限本机访问。</translation>
     </message>
     <message>
         <source>Nothing more is recorded: the disk is full.</source>
@@ -1438,6 +1890,141 @@
     <message>
         <source>Close</source>
         <translation>关闭</translation>
+    </message>
+</context>
+<context>
+    <name>FieldHelp</name>
+    <message>
+        <source>The share of time in which at least one kernel ran, not how much of the card it used: a kernel on one SM of a hundred counts in full. SM activity, and power against its limit, say more.</source>
+        <translation>至少有一个内核在运行的时间占比，而不是显卡用了多少：一百个 SM 里只占一个的内核也算满。SM 活跃度和功耗占上限的比例更能说明问题。</translation>
+    </message>
+    <message>
+        <source>How many SMs had work, over all SMs and all of the time. Below 80 % a card has room for larger batches.</source>
+        <translation>有任务的 SM 占比，对全部 SM 和时间取平均。低于 80 % 说明显卡还容得下更大的批量。</translation>
+    </message>
+    <message>
+        <source>How many of the warps that the SMs can hold were there. A low value is no fault by itself.</source>
+        <translation>SM 可容纳的线程束中实际驻留的比例。数值低本身并不是问题。</translation>
+    </message>
+    <message>
+        <source>The share of time in which the tensor cores worked. Zero in a training means that it computes in FP32 without TF32.</source>
+        <translation>张量核心工作的时间占比。训练时为零，说明在以 FP32 计算且未启用 TF32。</translation>
+    </message>
+    <message>
+        <source>The share of time in which the memory moved data. Near 80 % the memory is what limits.</source>
+        <translation>显存传输数据的时间占比。接近 80 % 时，瓶颈就是显存。</translation>
+    </message>
+    <message>
+        <source>The share of time in which memory was read or written. It does not say how full it is.</source>
+        <translation>读写显存的时间占比。它不表示显存占了多少。</translation>
+    </message>
+    <message>
+        <source>What all processes together have taken, with what their allocators keep for later.</source>
+        <translation>所有进程合计占用的显存，包括其分配器留作后用的部分。</translation>
+    </message>
+    <message>
+        <source>What the driver keeps for itself. It is not part of what can be filled.</source>
+        <translation>驱动自留的部分，不属于可用容量。</translation>
+    </message>
+    <message>
+        <source>The window through which the processor and other cards reach this card&apos;s memory.</source>
+        <translation>处理器和其他显卡访问本卡显存的窗口。</translation>
+    </message>
+    <message>
+        <source>Power at this moment, as the driver measures it.</source>
+        <translation>驱动测得的瞬时功耗。</translation>
+    </message>
+    <message>
+        <source>What the card may draw. At its limit it lowers its clocks until it is below.</source>
+        <translation>显卡允许的功耗。达到上限时会降低频率，直到回落。</translation>
+    </message>
+    <message>
+        <source>Since this session began.</source>
+        <translation>自本次会话开始。</translation>
+    </message>
+    <message>
+        <source>How many degrees are left before the card slows down; 0 is at the limit.</source>
+        <translation>距显卡降频还有多少度；0 表示已到上限。</translation>
+    </message>
+    <message>
+        <source>P0 is the fastest, P15 the slowest. Idle cards rest at P8 or above.</source>
+        <translation>P0 最快，P15 最慢。空闲的显卡处于 P8 或更高编号。</translation>
+    </message>
+    <message>
+        <source>What keeps the clocks from being higher at this moment, as the driver says.</source>
+        <translation>驱动给出的、此刻限制频率的原因。</translation>
+    </message>
+    <message>
+        <source>The share of time in which the power limit kept the clocks lower.</source>
+        <translation>因功耗上限而压低频率的时间占比。</translation>
+    </message>
+    <message>
+        <source>The share of time in which heat kept the clocks lower. Look at fans, dust and the air around it.</source>
+        <translation>因过热而压低频率的时间占比。请检查风扇、积灰和周围通风。</translation>
+    </message>
+    <message>
+        <source>The share of time in which the card waited for the clocks of its sync boost group.</source>
+        <translation>因同步加速组而受限的时间占比。</translation>
+    </message>
+    <message>
+        <source>The share of time in which the clocks were lower because there was little to do.</source>
+        <translation>因任务少而降低频率的时间占比。</translation>
+    </message>
+    <message>
+        <source>An idle card lowers it to save power; judge it while the card works.</source>
+        <translation>空闲的显卡会降低它以省电；请在工作时判断。</translation>
+    </message>
+    <message>
+        <source>Fewer than the card has means a slot with fewer lanes, a riser, or a bad contact.</source>
+        <translation>少于显卡自身的通道数，说明插槽通道少、用了延长线，或接触不良。</translation>
+    </message>
+    <message>
+        <source>Packets sent again since the driver was loaded. A number that grows points to the slot or riser.</source>
+        <translation>自驱动加载以来重传的数据包。数字持续增长时，请检查插槽或延长线。</translation>
+    </message>
+    <message>
+        <source>Memory errors that were put right since the driver was loaded. Now and then one is normal.</source>
+        <translation>自驱动加载以来已纠正的显存错误。偶尔一次属正常。</translation>
+    </message>
+    <message>
+        <source>Memory errors that could not be put right. Results may be wrong, and the process is usually ended.</source>
+        <translation>无法纠正的显存错误。结果可能有误，进程通常会被终止。</translation>
+    </message>
+    <message>
+        <source>Rows of memory that were replaced by spare ones after an error.</source>
+        <translation>出错后由备用行替换的显存行。</translation>
+    </message>
+    <message>
+        <source>Yes: a row has failed and will be replaced when the card is reset.</source>
+        <translation>是：有一行已损坏，显卡复位后替换。</translation>
+    </message>
+    <message>
+        <source>Yes: no spare row is left. The card should be replaced.</source>
+        <translation>是：备用行已用尽，应更换显卡。</translation>
+    </message>
+    <message>
+        <source>Pages of memory that are no longer used after errors.</source>
+        <translation>出错后不再使用的显存页。</translation>
+    </message>
+    <message>
+        <source>Errors that the driver reported in this session. NVIDIA lists what each number means.</source>
+        <translation>本次会话中驱动报告的错误。各编号的含义见 NVIDIA 文档。</translation>
+    </message>
+    <message>
+        <source>Yes: when the memory is full the driver moves some of it to RAM without an error, and the training slows.</source>
+        <translation>是：显存满时，驱动会不报错地把一部分移到内存，训练随之变慢。</translation>
+    </message>
+    <message>
+        <source>The driver&apos;s counter misses nothing; power over time leaves gaps out.</source>
+        <translation>驱动计数器不会遗漏；功耗积分不含中断的时段。</translation>
+    </message>
+    <message>
+        <source>On: the driver stays loaded while nobody uses the card, so that the next start is quick.</source>
+        <translation>开：无人使用显卡时驱动仍保持加载，下次启动更快。</translation>
+    </message>
+    <message>
+        <source>Who may use the card at the same time.</source>
+        <translation>谁可以同时使用这块显卡。</translation>
     </message>
 </context>
 <context>
@@ -2190,6 +2777,213 @@
     </message>
 </context>
 <context>
+    <name>Gpu</name>
+    <message>
+        <source>Activity</source>
+        <translation>活动</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>Power and energy</source>
+        <translation>功耗与能耗</translation>
+    </message>
+    <message>
+        <source>Temperatures and fan</source>
+        <translation>温度与风扇</translation>
+    </message>
+    <message>
+        <source>Clocks</source>
+        <translation>频率</translation>
+    </message>
+    <message>
+        <source>Throttling</source>
+        <translation>降频</translation>
+    </message>
+    <message>
+        <source>PCIe and NVLink</source>
+        <translation>PCIe 与 NVLink</translation>
+    </message>
+    <message>
+        <source>Health</source>
+        <translation>健康</translation>
+    </message>
+    <message>
+        <source>Modes</source>
+        <translation>模式</translation>
+    </message>
+    <message>
+        <source>Identity</source>
+        <translation>标识</translation>
+    </message>
+    <message>
+        <source>MIG instances</source>
+        <translation>MIG 实例</translation>
+    </message>
+    <message>
+        <source>GPU</source>
+        <translation>GPU</translation>
+    </message>
+    <message>
+        <source>Fields</source>
+        <translation>字段</translation>
+    </message>
+    <message>
+        <source>Cards</source>
+        <translation>显卡</translation>
+    </message>
+    <message>
+        <source>Comparison</source>
+        <translation>比较</translation>
+    </message>
+    <message>
+        <source>Parts of the GPU page</source>
+        <translation>GPU 页的各部分</translation>
+    </message>
+    <message>
+        <source>Card on show</source>
+        <translation>当前显示的显卡</translation>
+    </message>
+    <message>
+        <source>Search fields</source>
+        <translation>搜索字段</translation>
+    </message>
+    <message>
+        <source>Fields of the card</source>
+        <translation>显卡的字段</translation>
+    </message>
+    <message>
+        <source>Only what is there</source>
+        <translation>只看有值的</translation>
+    </message>
+    <message>
+        <source>Leave out what this card does not report</source>
+        <translation>隐藏这块显卡不报告的字段</translation>
+    </message>
+    <message>
+        <source>Copy all</source>
+        <translation>全部复制</translation>
+    </message>
+    <message>
+        <source>Copy the rows on show as text; Ctrl+C copies the chosen one</source>
+        <translation>以文本复制所显示的行；Ctrl+C 复制所选的一行</translation>
+    </message>
+    <message>
+        <source>No field has “{0}” in it.</source>
+        <translation>没有包含“{0}”的字段。</translation>
+    </message>
+    <message>
+        <source>{0} of {1} reported</source>
+        <translation>已报告 {0} / {1}</translation>
+    </message>
+    <message>
+        <source>Xid errors</source>
+        <translation>Xid 错误</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>{0} · last {1}</source>
+        <translation>{0} · 最近 {1}</translation>
+    </message>
+    <message>
+        <source>instance</source>
+        <translation>实例</translation>
+    </message>
+    <message>
+        <source>{0} of {1}</source>
+        <translation>{0} / {1}</translation>
+    </message>
+    <message>
+        <source>History of {0}</source>
+        <translation>{0} 的历史</translation>
+    </message>
+    <message>
+        <source>Choose a field to see its history</source>
+        <translation>选择一个字段查看其历史</translation>
+    </message>
+    <message>
+        <source>It does not change, so it has no history.</source>
+        <translation>它不会变化，因此没有历史。</translation>
+    </message>
+    <message>
+        <source>Nothing was measured in this span</source>
+        <translation>这段时间内没有测量值</translation>
+    </message>
+    <message>
+        <source>lowest</source>
+        <translation>最低</translation>
+    </message>
+    <message>
+        <source>mean</source>
+        <translation>平均</translation>
+    </message>
+    <message>
+        <source>highest</source>
+        <translation>最高</translation>
+    </message>
+    <message>
+        <source>change</source>
+        <translation>变化</translation>
+    </message>
+    <message>
+        <source>≈ {0}</source>
+        <translation>≈ {0}</translation>
+    </message>
+    <message>
+        <source>held back</source>
+        <translation>受限</translation>
+    </message>
+    <message>
+        <source>GPU {0}</source>
+        <translation>GPU {0}</translation>
+    </message>
+    <message>
+        <source>torch {0} · {1}</source>
+        <translation>torch {0} · {1}</translation>
+    </message>
+    <message>
+        <source>Util</source>
+        <translation>利用率</translation>
+    </message>
+    <message>
+        <source>VRAM</source>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>Power</source>
+        <translation>功耗</translation>
+    </message>
+    <message>
+        <source>Temp</source>
+        <translation>温度</translation>
+    </message>
+    <message>
+        <source>{0} / {1}</source>
+        <translation>{0} / {1}</translation>
+    </message>
+    <message>
+        <source>slowed by heat</source>
+        <translation>过热降频</translation>
+    </message>
+    <message>
+        <source>at its power limit</source>
+        <translation>已达功耗上限</translation>
+    </message>
+    <message>
+        <source>{0} · last seen {1}</source>
+        <translation>{0} · 上次读到 {1}</translation>
+    </message>
+    <message>
+        <source>simulated</source>
+        <translation>模拟</translation>
+    </message>
+</context>
+<context>
     <name>GpuPanel</name>
     <message>
         <source>Cards</source>
@@ -2202,6 +2996,10 @@
     <message>
         <source>The card</source>
         <translation>显卡信息</translation>
+    </message>
+    <message>
+        <source>All fields and their history</source>
+        <translation>全部字段及其历史</translation>
     </message>
 </context>
 <context>
@@ -3403,8 +4201,8 @@
         <translation>即将发生</translation>
     </message>
     <message>
-        <source>Adam and AdamW keep two numbers for every parameter and make them in the first step. A smaller network, SGD, or an update without foreach needs less. A smaller batch helps only when activations are the larger part.</source>
-        <translation>Adam 和 AdamW 为每个参数保存两个数，并在第一步建立。更小的网络、SGD 或不用 foreach 更新需要的显存更少。只有激活占大头时，减小批量才有用。</translation>
+        <source>Adam and AdamW keep two numbers for every parameter and make them in the first step. A smaller network, SGD, an 8-bit Adam, or an update without foreach needs less. A smaller batch helps only when activations are the larger part.</source>
+        <translation>Adam 和 AdamW 为每个参数保存两个数，并在第一步时创建。更小的网络、SGD、8 位 Adam 或不用 foreach 的更新需要得更少。只有当激活占大头时，减小批量才有帮助。</translation>
     </message>
     <message>
         <source>Activations grow with the samples, tokens or pixels of a batch, and one batch of the data is larger than the others. Cut or split the longest samples, sort them by length so that batches hold as many tokens each, or take fewer samples and accumulate.</source>
@@ -3661,8 +4459,84 @@
         <translation>PID</translation>
     </message>
     <message>
+        <source>User</source>
+        <translation>用户</translation>
+    </message>
+    <message>
         <source>VRAM</source>
         <translation>显存</translation>
+    </message>
+    <message>
+        <source>GPU</source>
+        <translation>GPU</translation>
+    </message>
+    <message>
+        <source>Memory bus</source>
+        <translation>显存总线</translation>
+    </message>
+    <message>
+        <source>CPU</source>
+        <translation>CPU</translation>
+    </message>
+    <message>
+        <source>RAM</source>
+        <translation>内存</translation>
+    </message>
+    <message>
+        <source>Started</source>
+        <translation>启动于</translation>
+    </message>
+    <message>
+        <source>MIG slice</source>
+        <translation>MIG 切片</translation>
+    </message>
+    <message>
+        <source>Container</source>
+        <translation>容器</translation>
+    </message>
+    <message>
+        <source>Name of the program; the whole command is in the tooltip of its row.</source>
+        <translation>程序名；完整命令见该行的提示。</translation>
+    </message>
+    <message>
+        <source>Number of the process in this system.</source>
+        <translation>进程在本系统中的编号。</translation>
+    </message>
+    <message>
+        <source>Whose process it is.</source>
+        <translation>进程属于谁。</translation>
+    </message>
+    <message>
+        <source>What the driver books on the process, its CUDA context included.</source>
+        <translation>驱动记在该进程名下的显存，含 CUDA 上下文。</translation>
+    </message>
+    <message>
+        <source>Share of the last second or so in which kernels of this process ran. How much of the card they used it does not say.</source>
+        <translation>最近约一秒内该进程的内核运行的时间占比。它不表示用了显卡的多少。</translation>
+    </message>
+    <message>
+        <source>Share of the last second or so in which this process read or wrote the card&apos;s memory.</source>
+        <translation>最近约一秒内该进程读写显存的时间占比。</translation>
+    </message>
+    <message>
+        <source>Processor time; 100 % is one core.</source>
+        <translation>处理器时间；100 % 为一个核心。</translation>
+    </message>
+    <message>
+        <source>Main memory that the process has resident (RSS), shared pages included.</source>
+        <translation>进程常驻的内存（RSS），含共享页。</translation>
+    </message>
+    <message>
+        <source>When the process was started.</source>
+        <translation>进程的启动时间。</translation>
+    </message>
+    <message>
+        <source>The GPU instance of a card in MIG mode.</source>
+        <translation>MIG 模式下显卡的 GPU 实例。</translation>
+    </message>
+    <message>
+        <source>What kind of container it runs in.</source>
+        <translation>进程所在容器的类型。</translation>
     </message>
     <message>
         <source>compute</source>
@@ -3675,6 +4549,38 @@
     <message>
         <source>both</source>
         <translation>计算和图形</translation>
+    </message>
+    <message>
+        <source>outside the container</source>
+        <translation>容器之外</translation>
+    </message>
+    <message>
+        <source>unknown</source>
+        <translation>未知</translation>
+    </message>
+    <message>
+        <source>other</source>
+        <translation>其他</translation>
+    </message>
+    <message>
+        <source>outside</source>
+        <translation>容器外</translation>
+    </message>
+    <message>
+        <source>not told</source>
+        <translation>未知</translation>
+    </message>
+    <message>
+        <source>The process runs outside this container: the driver gives its number, and no more is seen.</source>
+        <translation>该进程在本容器之外运行：驱动只给出其编号，其余不可见。</translation>
+    </message>
+    <message>
+        <source>The system does not tell this about processes of other users.</source>
+        <translation>系统不提供其他用户进程的这项信息。</translation>
+    </message>
+    <message>
+        <source>n/a</source>
+        <translation>无</translation>
     </message>
     <message>
         <source>This program</source>
@@ -3692,16 +4598,169 @@
         <source>Started: {0}</source>
         <translation>启动：{0}</translation>
     </message>
-</context>
-<context>
-    <name>ProcessesPanel</name>
+    <message>
+        <source>Container: {0}</source>
+        <translation>容器：{0}</translation>
+    </message>
     <message>
         <source>Processes on the card</source>
         <translation>显卡上的进程</translation>
     </message>
     <message>
         <source>No process uses the card, or the driver lists none.</source>
-        <translation>没有进程使用这块显卡，或驱动没有列出。</translation>
+        <translation>没有进程使用这块显卡，或驱动未列出。</translation>
+    </message>
+    <message>
+        <source>No process has that in its name, number, user or command.</source>
+        <translation>没有进程的名称、编号、用户或命令与之匹配。</translation>
+    </message>
+    <message>
+        <source>Name, PID, user, command</source>
+        <translation>名称、PID、用户、命令</translation>
+    </message>
+    <message>
+        <source>Show only processes with these words</source>
+        <translation>只显示包含这些词的进程</translation>
+    </message>
+    <message>
+        <source>Columns, copying, ending</source>
+        <translation>列、复制、结束</translation>
+    </message>
+    <message>
+        <source>Columns</source>
+        <translation>列</translation>
+    </message>
+    <message>
+        <source>As at first</source>
+        <translation>恢复默认</translation>
+    </message>
+    <message>
+        <source>In a window of its own</source>
+        <translation>在单独的窗口中</translation>
+    </message>
+    <message>
+        <source>Copy row</source>
+        <translation>复制该行</translation>
+    </message>
+    <message>
+        <source>Copy all rows</source>
+        <translation>复制所有行</translation>
+    </message>
+    <message>
+        <source>Copy command</source>
+        <translation>复制命令</translation>
+    </message>
+    <message>
+        <source>Processes</source>
+        <translation>进程</translation>
+    </message>
+    <message>
+        <source>{0} of {1} processes</source>
+        <translation>{0} / {1} 个进程</translation>
+    </message>
+    <message>
+        <source>1 process</source>
+        <translation>1 个进程</translation>
+    </message>
+    <message>
+        <source>{0} processes</source>
+        <translation>{0} 个进程</translation>
+    </message>
+    <message>
+        <source>End process…</source>
+        <translation>结束进程…</translation>
+    </message>
+    <message>
+        <source>End by force…</source>
+        <translation>强制结束…</translation>
+    </message>
+    <message>
+        <source>Read-only mode: Floodmark ends no process.</source>
+        <translation>只读模式：水位线不结束任何进程。</translation>
+    </message>
+    <message>
+        <source>This is Floodmark, or was started by it. Stop the run or quit instead.</source>
+        <translation>这是水位线自身或由它启动的进程。请改为停止训练或退出程序。</translation>
+    </message>
+    <message>
+        <source>It is on a simulated card.</source>
+        <translation>它在模拟显卡上。</translation>
+    </message>
+    <message>
+        <source>It runs outside this container, where its number belongs to another process or to none.</source>
+        <translation>它在本容器之外运行；在容器内，这个编号属于别的进程或不存在。</translation>
+    </message>
+    <message>
+        <source>The system does not say since when it runs, so it cannot be told from another with its number.</source>
+        <translation>系统未给出其启动时间，无法与使用同一编号的其他进程区分。</translation>
+    </message>
+    <message>
+        <source>No process is chosen.</source>
+        <translation>未选择进程。</translation>
+    </message>
+    <message>
+        <source>End {0} by force?</source>
+        <translation>强制结束 {0}？</translation>
+    </message>
+    <message>
+        <source>End {0}?</source>
+        <translation>结束 {0}？</translation>
+    </message>
+    <message>
+        <source>Card</source>
+        <translation>显卡</translation>
+    </message>
+    <message>
+        <source>Command</source>
+        <translation>命令</translation>
+    </message>
+    <message>
+        <source>It is ended in the middle of what it does. Work that is not saved is lost, and files it was writing may be left broken.</source>
+        <translation>它会在工作中途被终止。未保存的工作将丢失，正在写入的文件可能损坏。</translation>
+    </message>
+    <message>
+        <source>It is asked to end. Work that it does not save by itself is lost, such as steps of a training since its last checkpoint.</source>
+        <translation>将要求它结束。它自己没有保存的工作会丢失，例如训练自上个检查点以来的步。</translation>
+    </message>
+    <message>
+        <source>End by force</source>
+        <translation>强制结束</translation>
+    </message>
+    <message>
+        <source>End process</source>
+        <translation>结束进程</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>取消</translation>
+    </message>
+    <message>
+        <source>{0} ({1}) was asked to end.</source>
+        <translation>已要求 {0}（{1}）结束。</translation>
+    </message>
+    <message>
+        <source>{0} ({1}) has ended.</source>
+        <translation>{0}（{1}）已结束。</translation>
+    </message>
+    <message>
+        <source>{0} ({1}) had ended before.</source>
+        <translation>{0}（{1}）此前已结束。</translation>
+    </message>
+    <message>
+        <source>{0} ({1}) was asked to end and is still there.</source>
+        <translation>已要求 {0}（{1}）结束，但它仍在运行。</translation>
+    </message>
+    <message>
+        <source>{0} ({1}) is still there: it waits inside the driver, and ends when that answers or the machine restarts.</source>
+        <translation>{0}（{1}）仍在：它在驱动内等待，待驱动响应或重启机器后才会结束。</translation>
+    </message>
+    <message>
+        <source>{0} ({1}) belongs to somebody else. Its owner or an administrator can end it.</source>
+        <translation>{0}（{1}）属于其他用户，其所有者或管理员可以结束它。</translation>
+    </message>
+    <message>
+        <source>{0} ({1}) belongs to {2}. Its owner or an administrator can end it.</source>
+        <translation>{0}（{1}）属于 {2}，其所有者或管理员可以结束它。</translation>
     </message>
 </context>
 <context>
@@ -3782,6 +4841,10 @@
         <translation>已休眠</translation>
     </message>
     <message>
+        <source>card sleeps</source>
+        <translation>显卡休眠</translation>
+    </message>
+    <message>
         <source>simulated card</source>
         <translation>模拟显卡</translation>
     </message>
@@ -3836,6 +4899,10 @@
     <message>
         <source>Nothing ran: the computer slept, or the program was stopped.</source>
         <translation>当时没有任何程序在运行：电脑处于休眠状态，或本程序被暂停。</translation>
+    </message>
+    <message>
+        <source>The card sleeps to save power; reading it would wake it. It is read again when something uses it.</source>
+        <translation>显卡为省电而休眠，读取会将其唤醒。有程序使用它时会恢复读取。</translation>
     </message>
     <message>
         <source>A simulated card has no such value.</source>
@@ -4010,6 +5077,121 @@
     <message>
         <source>{0} kWh</source>
         <translation>{0} kWh</translation>
+    </message>
+</context>
+<context>
+    <name>Stragglers</name>
+    <message>
+        <source>slowed by heat</source>
+        <translation>过热降频</translation>
+    </message>
+    <message>
+        <source>slowed by its power limit</source>
+        <translation>因功耗上限降频</translation>
+    </message>
+    <message>
+        <source>lower clock, no reason given</source>
+        <translation>频率偏低，原因不明</translation>
+    </message>
+    <message>
+        <source>narrower PCIe link</source>
+        <translation>PCIe 链路较窄</translation>
+    </message>
+    <message>
+        <source>another process on it</source>
+        <translation>有其他进程</translation>
+    </message>
+    <message>
+        <source>waits for work</source>
+        <translation>等待任务</translation>
+    </message>
+    <message>
+        <source>keeps pace</source>
+        <translation>步调一致</translation>
+    </message>
+    <message>
+        <source>Card</source>
+        <translation>显卡</translation>
+    </message>
+    <message>
+        <source>Pace</source>
+        <translation>步调</translation>
+    </message>
+    <message>
+        <source>Utilisation</source>
+        <translation>利用率</translation>
+    </message>
+    <message>
+        <source>Power</source>
+        <translation>功耗</translation>
+    </message>
+    <message>
+        <source>SM clock</source>
+        <translation>SM 频率</translation>
+    </message>
+    <message>
+        <source>Temperature</source>
+        <translation>温度</translation>
+    </message>
+    <message>
+        <source>Cards of one job, the slowest first</source>
+        <translation>同一任务的显卡，最慢的在前</translation>
+    </message>
+    <message>
+        <source>Means of the last minute, each with its difference to the median of the other cards of the same job. A card is called slow only beyond the noise of that minute.</source>
+        <translation>最近一分钟的平均值，并列出与同一任务其他显卡中位数的差。只有超出这一分钟的噪声，才判定显卡偏慢。</translation>
+    </message>
+    <message>
+        <source>One card: there is nothing to compare it with.</source>
+        <translation>只有一块显卡，无从比较。</translation>
+    </message>
+    <message>
+        <source>Nothing to compare: no two cards of one kind have been busy with one job for the last minute.</source>
+        <translation>无可比较：最近一分钟没有两块同型号的显卡在忙同一个任务。</translation>
+    </message>
+    <message>
+        <source>The {0} cards do different things, so none of them can be called slow.</source>
+        <translation>这 {0} 块显卡在做不同的事，无法判定哪块偏慢。</translation>
+    </message>
+    <message>
+        <source>The {0} cards keep pace: no difference is beyond the noise of the last minute.</source>
+        <translation>这 {0} 块显卡步调一致：差异都未超出最近一分钟的噪声。</translation>
+    </message>
+    <message>
+        <source>{0} lags: heat held it back for {1} of the last minute, the others not.</source>
+        <translation>{0} 落后：最近一分钟有 {1} 的时间因过热受限，其他显卡没有。</translation>
+    </message>
+    <message>
+        <source>{0} lags: its clock is {1} below the others&apos;, because heat held it back for {2} of the last minute.</source>
+        <translation>{0} 落后：最近一分钟有 {2} 的时间因过热受限，频率比其他显卡低 {1}。</translation>
+    </message>
+    <message>
+        <source>{0} lags: its power limit keeps its clock {1} below the others&apos;.</source>
+        <translation>{0} 落后：功耗上限使其频率比其他显卡低 {1}。</translation>
+    </message>
+    <message>
+        <source>{0} lags: its clock is {1} below the others&apos;, and the driver reports no throttling. Was its clock or its power limit set by hand?</source>
+        <translation>{0} 落后：频率比其他显卡低 {1}，而驱动未报告降频。是否手动设过频率或功耗上限？</translation>
+    </message>
+    <message>
+        <source>{0} lags: its PCIe link is {1}, the others&apos; {2}. Look at the slot, the riser and the BIOS.</source>
+        <translation>{0} 落后：其 PCIe 链路为 {1}，其他显卡为 {2}。请检查插槽、延长线和 BIOS。</translation>
+    </message>
+    <message>
+        <source>{0} lags: another process takes {1} of its SM time.</source>
+        <translation>{0} 落后：另一个进程占用了其 {1} 的 SM 时间。</translation>
+    </message>
+    <message>
+        <source>{0} waits: its utilisation is {1}, the others&apos; {2}. Its data come late, or it has less to do.</source>
+        <translation>{0} 在等待：利用率为 {1}，其他显卡为 {2}。数据来得晚，或任务较少。</translation>
+    </message>
+    <message>
+        <source>{0} waits: its SM activity is {1}, the others&apos; {2}. Its data come late, or it has less to do.</source>
+        <translation>{0} 在等待：SM 活跃度为 {1}，其他显卡为 {2}。数据来得晚，或任务较少。</translation>
+    </message>
+    <message>
+        <source>gen {0} x{1}</source>
+        <translation>第 {0} 代 x{1}</translation>
     </message>
 </context>
 <context>
@@ -4401,6 +5583,213 @@
     <message>
         <source>Ignore</source>
         <translation>忽略</translation>
+    </message>
+</context>
+<context>
+    <name>Xid</name>
+    <message>
+        <source>the GPU stopped processing</source>
+        <translation>GPU 停止处理</translation>
+    </message>
+    <message>
+        <source>a kernel failed</source>
+        <translation>内核出错</translation>
+    </message>
+    <message>
+        <source>illegal memory access</source>
+        <translation>非法显存访问</translation>
+    </message>
+    <message>
+        <source>bad command stream</source>
+        <translation>命令流损坏</translation>
+    </message>
+    <message>
+        <source>a program was stopped</source>
+        <translation>程序被停止</translation>
+    </message>
+    <message>
+        <source>work was cleaned up</source>
+        <translation>任务被清理</translation>
+    </message>
+    <message>
+        <source>memory error, not correctable</source>
+        <translation>显存错误，无法纠正</translation>
+    </message>
+    <message>
+        <source>internal controller halted</source>
+        <translation>内部控制器停机</translation>
+    </message>
+    <message>
+        <source>bad memory was put aside</source>
+        <translation>坏显存已隔离</translation>
+    </message>
+    <message>
+        <source>bad memory could not be put aside</source>
+        <translation>坏显存无法隔离</translation>
+    </message>
+    <message>
+        <source>NVLink error</source>
+        <translation>NVLink 错误</translation>
+    </message>
+    <message>
+        <source>the GPU has fallen off the bus</source>
+        <translation>GPU 已从总线掉线</translation>
+    </message>
+    <message>
+        <source>many corrected memory errors</source>
+        <translation>大量已纠正的显存错误</translation>
+    </message>
+    <message>
+        <source>memory error, contained</source>
+        <translation>显存错误，已隔离</translation>
+    </message>
+    <message>
+        <source>memory error, not contained</source>
+        <translation>显存错误，未能隔离</translation>
+    </message>
+    <message>
+        <source>the GPU&apos;s firmware does not answer</source>
+        <translation>GPU 固件无响应</translation>
+    </message>
+    <message>
+        <source>the GPU&apos;s firmware failed</source>
+        <translation>GPU 固件出错</translation>
+    </message>
+    <message>
+        <source>Start the run again; other programs are not affected.</source>
+        <translation>重新开始训练即可；其他程序不受影响。</translation>
+    </message>
+    <message>
+        <source>Save what can be saved, then reset the GPU (nvidia-smi --gpu-reset) or restart the computer.</source>
+        <translation>先保存能保存的内容，再复位 GPU（nvidia-smi --gpu-reset）或重启计算机。</translation>
+    </message>
+    <message>
+        <source>A piece of work did not end in time, and the driver gave it up.</source>
+        <translation>有任务未能按时结束，驱动已将其放弃。</translation>
+    </message>
+    <message>
+        <source>A kernel did something illegal, such as an index out of range. Seldom the hardware.</source>
+        <translation>内核有非法操作，例如索引越界。很少是硬件问题。</translation>
+    </message>
+    <message>
+        <source>Look for the traceback of the run; CUDA_LAUNCH_BLOCKING=1 names the operation.</source>
+        <translation>请查看训练的回溯信息；CUDA_LAUNCH_BLOCKING=1 可指出具体算子。</translation>
+    </message>
+    <message>
+        <source>A program used GPU memory that is not its own. Mostly a mistake in a kernel.</source>
+        <translation>程序访问了不属于它的显存。多为内核中的错误。</translation>
+    </message>
+    <message>
+        <source>The commands that reached the GPU were damaged: driver, PCIe or RAM.</source>
+        <translation>到达 GPU 的命令已损坏：可能是驱动、PCIe 或内存的问题。</translation>
+    </message>
+    <message>
+        <source>If it comes again, check the PCIe seat of the card and the computer&apos;s RAM.</source>
+        <translation>若再次出现，请检查显卡的 PCIe 插接和计算机内存。</translation>
+    </message>
+    <message>
+        <source>A program made an error and its work on the GPU was stopped. The GPU is well.</source>
+        <translation>程序出错，其 GPU 任务已停止。GPU 本身正常。</translation>
+    </message>
+    <message>
+        <source>Work was thrown away because its program ended or after an error before. A consequence, no cause.</source>
+        <translation>因程序结束或此前的错误，任务被丢弃。这是后果，不是原因。</translation>
+    </message>
+    <message>
+        <source>Look for the error before it, if the end was not wanted.</source>
+        <translation>若非有意结束，请查看在它之前的错误。</translation>
+    </message>
+    <message>
+        <source>Two bits of one word were wrong; results may be, too.</source>
+        <translation>一个字中有两位出错；结果也可能有误。</translation>
+    </message>
+    <message>
+        <source>A small processor inside the GPU stopped with a warning.</source>
+        <translation>GPU 内部的小处理器停机并给出警告。</translation>
+    </message>
+    <message>
+        <source>A small processor inside the GPU halted. Heat or overclocking can be the cause.</source>
+        <translation>GPU 内部的小处理器停机。可能因过热或超频。</translation>
+    </message>
+    <message>
+        <source>The GPU replaces a bad row of its memory by a spare one. It goes on.</source>
+        <translation>GPU 用备用行替换了损坏的显存行，并继续工作。</translation>
+    </message>
+    <message>
+        <source>It takes effect at the next reset of the GPU; reset it when the run has ended.</source>
+        <translation>下次复位 GPU 时生效；请在训练结束后复位。</translation>
+    </message>
+    <message>
+        <source>A bad row of memory could not be replaced: perhaps no spare one is left.</source>
+        <translation>损坏的显存行无法替换：可能已没有备用行。</translation>
+    </message>
+    <message>
+        <source>Reset the GPU. If it comes again, the card should be replaced.</source>
+        <translation>请复位 GPU。若再次出现，应更换显卡。</translation>
+    </message>
+    <message>
+        <source>The connection to another GPU failed.</source>
+        <translation>与另一块 GPU 的连接出错。</translation>
+    </message>
+    <message>
+        <source>Reset the connected GPUs. If it comes again, check the bridge or the board.</source>
+        <translation>请复位相连的 GPU。若再次出现，请检查桥接器或主板。</translation>
+    </message>
+    <message>
+        <source>The computer can no longer reach the card: power, heat, slot, or the card itself.</source>
+        <translation>计算机已无法访问显卡：可能是供电、温度、插槽或显卡本身的问题。</translation>
+    </message>
+    <message>
+        <source>Restart the computer. If it comes again, check power cables, cooling and the slot.</source>
+        <translation>请重启计算机。若再次出现，请检查供电线、散热和插槽。</translation>
+    </message>
+    <message>
+        <source>The memory corrects single bits unusually often. Results are right.</source>
+        <translation>显存纠正单比特错误异常频繁。结果仍然正确。</translation>
+    </message>
+    <message>
+        <source>Watch the ECC counters; let the card cool.</source>
+        <translation>请留意 ECC 计数，并让显卡降温。</translation>
+    </message>
+    <message>
+        <source>A memory error that hit one program only, which was stopped.</source>
+        <translation>显存错误只影响一个程序，该程序已被停止。</translation>
+    </message>
+    <message>
+        <source>Start that program again, and reset the GPU when all have ended.</source>
+        <translation>请重新启动该程序，并在所有程序结束后复位 GPU。</translation>
+    </message>
+    <message>
+        <source>A memory error that may have hit every program on the GPU.</source>
+        <translation>显存错误可能影响了 GPU 上的所有程序。</translation>
+    </message>
+    <message>
+        <source>End all programs on the GPU and reset it. Do not trust what they computed last.</source>
+        <translation>请结束 GPU 上的所有程序并复位。不要相信它们最后的计算结果。</translation>
+    </message>
+    <message>
+        <source>The processor on the card that runs the driver&apos;s firmware (GSP) does not answer.</source>
+        <translation>显卡上运行驱动固件的处理器（GSP）无响应。</translation>
+    </message>
+    <message>
+        <source>The firmware on the card&apos;s own processor (GSP) had an error.</source>
+        <translation>显卡自带处理器（GSP）上的固件出错。</translation>
+    </message>
+    <message>
+        <source>Xid {0}</source>
+        <translation>Xid {0}</translation>
+    </message>
+    <message>
+        <source>Xid {0}: {1}</source>
+        <translation>Xid {0}：{1}</translation>
+    </message>
+    <message>
+        <source>{0} ({1} times)</source>
+        <translation>{0}（{1} 次）</translation>
+    </message>
+    <message>
+        <source>The driver reports an error; NVIDIA&apos;s Xid catalogue has its number.</source>
+        <translation>驱动报告了一个错误；编号含义见 NVIDIA 的 Xid 目录。</translation>
     </message>
 </context>
 </TS>

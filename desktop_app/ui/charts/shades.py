@@ -18,6 +18,7 @@ _TILE: Final = 8  # logical pixels: the grid of everything
 TINTS: Final = {Throttle.HEAT: "temperature", Throttle.POWER: "power"}
 _TINT_ALPHA: Final = 0.11
 _PATTERN_ALPHA: Final = 0.30
+_BEHIND_ALPHA: Final = 0.7  # of a word, over the pattern
 _LEAST_WIDTH: Final = 2.0  # pixels: one throttled tick in thirty days can still be seen
 
 
@@ -86,4 +87,5 @@ def _label(painter: QPainter, place: QRectF, cause: Throttle, look: Look) -> Non
     word = texts.throttle(cause)
     room = QRectF(place.left() + 4, place.bottom() - kind.height - 1, kind.width(word) + 2, kind.height)
     if room.right() + 2 <= place.right():
+        painter.fillRect(room.adjusted(-2, 0, 1, 0), color(look.theme.surface, _BEHIND_ALPHA))
         write(painter, room, word, kind, color(look.theme.muted), align=LEFT)
