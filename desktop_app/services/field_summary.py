@@ -27,6 +27,19 @@ class Summary:
     exact: bool
 
 
+def share_of_bits(history: History, column: str, t0_s: float, t1_s: float) -> dict[int, float]:
+    """For each bit that was set in ``column`` from ``t0_s`` to ``t1_s``: the share of the readings, most first.
+
+    Only of rows that are held one by one: minima and maxima of sets of bits say nothing.
+    """
+    rows = history.tail(history.capacity, (column,))
+    start, stop = rows.t_s.searchsorted(t0_s, side="left"), rows.t_s.searchsorted(t1_s, side="right")
+    values = rows.values[0, start:stop]
+    bits = values[np.isfinite(values)].astype(np.int64)
+    shares = {1 << place: float(np.mean((bits >> place) & 1)) for place in range(63) if np.any((bits >> place) & 1)}
+    return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
+
+
 def summarise(history: History, column: str, t0_s: float, t1_s: float) -> Summary | None:
     """The summary of ``column`` from ``t0_s`` to ``t1_s`` (session seconds); ``None`` where nothing was measured."""
     rows = history.tail(history.capacity, (column,))

@@ -99,7 +99,7 @@ class FieldList(QFrame):
         if index.isValid():
             self.view.setCurrentIndex(index)
 
-    def find(self, key: str) -> None:
+    def go_to(self, key: str) -> None:
         """Put the choice on a field, and empty the search where it hides it."""
         if not self.model.index_of(key).isValid():
             self.search.clear()

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop_app.services.facade import Workspace
-from desktop_app.services.field_summary import Summary, summarise
+from desktop_app.services.field_summary import Summary, share_of_bits, summarise
 from desktop_app.ui.focus_ring import MARGIN
 from desktop_app.ui.gpu.field_chart import FieldChart
 from desktop_app.ui.gpu.field_groups import FACT
@@ -153,22 +153,27 @@ class FieldPanel(QWidget):
             link.setToolTip(gpu.history_name(link.text()) if field else "")
 
     def _show_figures(self) -> None:
-        series = self.chart.series
-        summary = None if series is None else self._summary(series)
-        self._figures.setVisible(summary is not None)
-        if series is None or summary is None:
-            return
-        for (name, value), (name_label, value_label) in zip(
-            figures(series, summary), zip(self._names, self._values, strict=True), strict=True
-        ):
+        pairs = self._pairs()
+        self._figures.setVisible(bool(pairs))
+        blank = [("", "")] * (len(self._names) - len(pairs))
+        for (name, value), name_label, value_label in zip((*pairs, *blank), self._names, self._values, strict=True):
             name_label.setText(name)
             value_label.setText(value)
 
-    def _summary(self, series: Series) -> Summary | None:
-        store = self._workspace.store
-        if series.key in FLAGS or series.history not in store.names():
-            return None
-        return summarise(store.history(series.history), series.key, *self.chart.span)
+    def _pairs(self) -> tuple[tuple[str, str], ...]:
+        """Names and values of the span on show; nothing where nothing was measured."""
+        series, store = self.chart.series, self._workspace.store
+        if series is None or series.history not in store.names():
+            return ()
+        history = store.history(series.history)
+        if series.key == "throttle_reasons":
+            shares = share_of_bits(history, series.key, *self.chart.span)
+            most = list(shares.items())[: len(self._names)]
+            return tuple((cards.throttle_words(bit), numbers.percent(100 * share)) for bit, share in most)
+        if series.key in FLAGS:
+            return ()
+        summary = summarise(history, series.key, *self.chart.span)
+        return () if summary is None else figures(series, summary)
 
 
 def _about(row: Row | None) -> str:

@@ -93,11 +93,12 @@ class GpuPage(QWidget):
             self.tabs.addTab("")
         self.choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.choice.setMinimumContentsLength(gpu.SHORT_NAME)
-        for widget in (self._title, self.tabs):
-            head.addWidget(widget)
+        head.addWidget(self._title)
+        head.addWidget(self.tabs)
         head.addStretch(1)
-        for widget in (self._state, self.choice, self._back):
-            head.addWidget(widget)
+        head.addWidget(self._state)
+        head.addWidget(self.choice)
+        head.addWidget(self._back)
         self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._fields_part)
         self._columns.setContentsMargins(0, 0, 0, 0)
         self._columns.setSpacing(_SPACING)
@@ -123,7 +124,7 @@ class GpuPage(QWidget):
         self.choice.activated.connect(self._on_choice)
         self.fields.chosen.connect(lambda _key: self._show_field())
         self.grid.card_chosen.connect(self._on_tile)
-        self.detail.wanted.connect(self.fields.find)
+        self.detail.wanted.connect(self.fields.go_to)
 
     # -- what the window calls ------------------------------------------------------------------------------------
 

@@ -114,7 +114,9 @@ class TileReader:
             return known[1]
         curve = store.history(name).curve(_SPARK_FIELD, now_s - SPARK_S, now_s, pixels=_SPARK_POINTS)
         x = (curve.x - now_s + SPARK_S) / SPARK_S
-        spark = tuple(zip(x.tolist(), (curve.y / 100.0).tolist(), strict=True))
+        y = curve.y / 100.0
+        inside = (x >= 0.0) & (x <= 1.0)  # a curve has a point beyond each edge
+        spark = tuple(zip(x[inside].tolist(), y[inside].tolist(), strict=True))
         self._sparks[card.uuid] = now_s, spark
         return spark
 
@@ -183,7 +185,7 @@ def _instances(workspace: Workspace, card: Card) -> list[Bar]:
         used = samples.get(instance.uuid, {}).get("memory_used_bytes", _NONE)
         total = instance.total_bytes
         if used.value is None:
-            bars.append(Bar(gpu.instance_name(instance), gpu.unknown_of(used.reason, total), None))
+            bars.append(Bar(gpu.instance_name(instance), reasons.short(used.reason), None))
         else:
             share = min(used.value / total, 1.0) if total else None
             bars.append(Bar(gpu.instance_name(instance), gpu.used_of(used.value, total), share))

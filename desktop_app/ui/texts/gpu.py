@@ -156,10 +156,6 @@ def about(value: str) -> str:
     return QCoreApplication.translate("Gpu", "≈ {0}").format(value)
 
 
-def held_back() -> str:
-    return QCoreApplication.translate("Gpu", "held back")
-
-
 # -- the cards --------------------------------------------------------------------------------------------------------
 
 

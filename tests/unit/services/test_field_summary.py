@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from desktop_app.core.store import History
-from desktop_app.services.field_summary import summarise
+from desktop_app.services.field_summary import share_of_bits, summarise
 
 
 def test_exact_while_the_rows_are_held() -> None:
@@ -49,3 +49,15 @@ def test_long_history_keeps_its_ends() -> None:
     assert found.high == pytest.approx(400.0, rel=1e-6)
     assert found.low == pytest.approx(values.min(), rel=1e-6)
     assert found.mean == pytest.approx(values.mean(), rel=0.02)
+
+
+def test_shares_of_bits() -> None:
+    history = History(("throttle_reasons", "fan_percent"), capacity=100)
+    for second in range(40):
+        bits = 0x4 | (0x20 if second >= 30 else 0)
+        history.append(float(second), {"throttle_reasons": bits, "fan_percent": 1.0})
+        history.append(second + 0.5, {"fan_percent": 1.0})  # nobody asked
+    history.append(40.0, (math.nan, 1.0))
+    assert share_of_bits(history, "throttle_reasons", 0.0, 50.0) == {0x4: 1.0, 0x20: 0.25}
+    assert share_of_bits(history, "throttle_reasons", 35.0, 39.0) == {0x4: 1.0, 0x20: 1.0}
+    assert share_of_bits(history, "throttle_reasons", 60.0, 90.0) == {}
