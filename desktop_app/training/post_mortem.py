@@ -60,13 +60,15 @@ def as_too_large(report: OomReport, engine: StepEngine | None) -> OomReport:
     return replace(report, fits_no_batch=True, largest_owners=_ranked(largest))
 
 
-def is_mostly_fixed(report: OomReport) -> bool:
-    """Of what was live and asked for, less than half belongs to the batch: a smaller one may not help."""
+def is_mostly_fixed(report: OomReport, *, asked_before: bool = False) -> bool:
+    """Of what was live and asked for, less than half belongs to the batch: a smaller one may not help.
+    ``asked_before``: as much was asked for with a larger batch, so that is not the batch's."""
     if report.memory is None or not report.largest_owners:
         return False
     owners = dict(report.largest_owners)
-    of_batch = sum(owners.get(category.value, 0) for category in _OF_THE_BATCH) + (report.requested_bytes or 0)
-    return 2 * of_batch < sum(owners.values()) + (report.requested_bytes or 0)
+    asked = report.requested_bytes or 0
+    of_batch = sum(owners.get(category.value, 0) for category in _OF_THE_BATCH) + (0 if asked_before else asked)
+    return 2 * of_batch < sum(owners.values()) + asked
 
 
 def _with_ballast(peak: Mapping[Category, int], engine: StepEngine | None) -> dict[Category, int]:

@@ -74,6 +74,7 @@ class Rescue:
         held_out = data.validation
         self.validation = MicroBatches(whole=max(1, -(-held_out.samples // max(1, held_out.batches))))
         self.saves_by_host = False
+        self._asked: tuple[int, int | None] | None = None  # step and bytes of the last one in forward or backward
 
     def begin(self, engine: StepEngine, progress: Progress, *, resumed_from: Path | None) -> None:
         """The run is built: take up what an earlier part of it has learnt about the card."""
@@ -195,8 +196,10 @@ class Rescue:
         if oom.phase is Phase.OPTIMIZER:
             if engine.can_loop_updates:
                 return False
-        elif not is_mostly_fixed(oom):
-            return False
+        else:
+            before, self._asked = self._asked, (oom.step, oom.requested_bytes)
+            if not is_mostly_fixed(oom, asked_before=before == self._asked):
+                return False
         return self._fits_one(engine, progress) is False
 
     def _fits_one(self, engine: StepEngine, progress: Progress) -> bool | None:
