@@ -165,8 +165,9 @@ def test_where_one_sample_does_not_fit_the_run_ends_with_its_post_mortem(tmp_pat
     assert outcome.state is RunState.OUT_OF_MEMORY
     assert outcome.oom is not None
     assert (outcome.oom.step, outcome.oom.phase, outcome.oom.cause) == (4, Phase.FORWARD, "neighbour")
-    assert (outcome.oom.batch_size, outcome.oom.rescued_batch_size) == (1, None)
-    assert [rescue.rescued_batch_size for rescue in outcome.status.rescues] == [4, 2, 1]
+    # As much was asked for with 4 samples as with 8: one was tried, and that was the end.
+    assert (outcome.oom.batch_size, outcome.oom.rescued_batch_size, outcome.oom.fits_no_batch) == (4, None, True)
+    assert [rescue.rescued_batch_size for rescue in outcome.status.rescues] == [4]
     assert load_checkpoint(tmp_path / "last.pt").progress.step == 3
     assert len(sink.steps) == 3
 
