@@ -26,6 +26,7 @@ _SLOWING_RISERS: Final = 6  # at least, to say that they come ever more slowly
 # and 8 leaks in stairs (tuning half) every number from 0.5 to 2 tells them apart.
 _SLOWING_Z: Final = 1.3
 _STILL_SLOWING_Z: Final = 2.5  # when an alert is out
+_EVEN: Final = 0.4  # of their distance, what it may vary by chance; of risers that come at random it is about 1
 _ROUNDING: Final = 1.0 / 6.0  # variance of the difference of two whole numbers of steps
 
 
@@ -124,6 +125,8 @@ class StairWatch:
         early, late = float(distances[:half].sum()), float(distances[-half:].sum())
         needed = early * half * jump / max(room_bytes, 1.0)  # by so much the later half must be slower
         scatter = mean_square(distances[2:] - 2.0 * distances[1:-1] + distances[:-2]) / 6.0  # of even ones: 6 σ²
+        if scatter > (_EVEN * median(distances)) ** 2:  # they come by chance: nothing fills up
+            return False
         sd = math.sqrt(2.0 * max(half * scatter, _ROUNDING))
         return late - early - needed > (_STILL_SLOWING_Z if known else _SLOWING_Z) * sd
 
