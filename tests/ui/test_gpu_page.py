@@ -273,6 +273,7 @@ def test_what_is_wrong_stands_out(make_page: MakePage) -> None:
     assert row_of(page, "throttle_reasons").tone == ""  # the power limit is how cards are meant to run
     assert row_of(page, XID).value.startswith("63 · last ")
     assert row_of(page, XID).tone == "danger"
+    assert "Xid 63: bad memory was put aside" in row_of(page, XID).help
     uuid = workspace.cards.get()[0].uuid
     bad = {
         "ecc_uncorrected": Reading(3.0),
@@ -544,6 +545,20 @@ def test_the_card_that_lags_is_named_with_its_reason(make_page: MakePage) -> Non
 def test_cards_that_keep_pace(make_page: MakePage) -> None:
     page = make_page(gpu_workspace(Gpus.EIGHT), GpuPart.COMPARE)
     assert page.comparison.verdict.text().startswith("The 8 cards keep pace")
+
+
+def test_two_jobs_have_a_letter_each(make_page: MakePage) -> None:
+    workspace = gpu_workspace(Gpus.STRAGGLER)
+    changed = dict(workspace.processes.get())
+    for card in workspace.cards.get()[:3]:
+        changed[card.uuid] = (dataclasses.replace(changed[card.uuid][0], command="python other.py"),)
+    workspace.processes.set(changed)
+    page = make_page(workspace, GpuPart.COMPARE)
+    first, second = page.comparison.verdict.text().split("\n")
+    assert first.startswith("A · GPU 5 lags")
+    assert second.startswith("B · The 3 cards keep pace")
+    assert page.comparison.model.lines[0].name == "A · GPU 5"
+    assert {line.name[0] for line in page.comparison.model.lines} == {"A", "B"}
 
 
 def test_one_card_is_not_compared(make_page: MakePage) -> None:

@@ -13,7 +13,7 @@ from desktop_app.services.facade import Workspace
 from desktop_app.services.stragglers import Group, Pace, compare
 from desktop_app.ui.gpu.compare_model import FIELDS, Column, CompareModel, Line
 from desktop_app.ui.labels import Label
-from desktop_app.ui.texts import gpu, numbers
+from desktop_app.ui.texts import gpu
 from desktop_app.ui.texts import stragglers as texts
 from desktop_app.ui.theme import FontRole, Theme
 
@@ -85,7 +85,12 @@ class ComparePage(QFrame):
     def _show(self) -> None:
         names = {card.uuid: gpu.index(card) for card in self._workspace.cards.get()}
         worst = sorted(self.groups, key=lambda group: group.pace is not Pace.LAGGING)
-        lines = [Line(names.get(each.work.uuid, ""), each) for group in worst for each in group.standings]
+        marks = job_marks(len(worst))
+        lines = [
+            Line(mark + names.get(each.work.uuid, ""), each)
+            for mark, group in zip(marks, worst, strict=True)
+            for each in group.standings
+        ]
         self.model.set_lines(lines)
         self.table.setVisible(bool(lines))
         self._explanation.setVisible(bool(lines))
@@ -95,8 +100,11 @@ class ComparePage(QFrame):
     def _verdict(self, groups: list[Group], names: dict[str, str]) -> str:
         if not groups:
             return texts.one_card() if len(names) < 2 else texts.nothing_to_compare()
-        said = [texts.sentence(group, lambda uuid: names.get(uuid, uuid)) for group in groups]
-        return numbers.sentences(*said)
+        said = [
+            mark + texts.sentence(group, lambda uuid: names.get(uuid, uuid))
+            for mark, group in zip(job_marks(len(groups)), groups, strict=True)
+        ]
+        return "\n".join(said)
 
     def retranslate(self) -> None:
         self._explanation.setText(texts.explanation())
@@ -135,5 +143,10 @@ class ComparePage(QFrame):
         for column in FIELDS:
             widest = max(metrics.horizontalAdvance(text) for text in (_WIDEST[column], titles[column]))
             self.table.setColumnWidth(column, widest + _AIR)
-        names = max(metrics.horizontalAdvance(text) for text in (titles[Column.CARD], "GPU 00", "显卡 00"))
+        names = max(metrics.horizontalAdvance(text) for text in (titles[Column.CARD], "A · GPU 00", "A · 显卡 00"))
         self.table.setColumnWidth(Column.CARD, names + _AIR)
+
+
+def job_marks(count: int) -> list[str]:
+    """A letter for each job; one job needs none."""
+    return [""] if count == 1 else [f"{chr(ord('A') + place % 26)} · " for place in range(count)]

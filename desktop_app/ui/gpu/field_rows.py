@@ -9,7 +9,7 @@ from typing import Final
 from desktop_app.core.events import Event, EventKind, Level
 from desktop_app.core.telemetry import Card, MigInstance, Reading, Reason
 from desktop_app.ui.gpu.field_groups import FACT, GROUPS, XID
-from desktop_app.ui.texts import cards, field_help, gpu, numbers, reasons
+from desktop_app.ui.texts import cards, field_help, gpu, numbers, reasons, xid
 
 INSTANCE: Final = "mig:"
 # Any of these above zero is bad news (value: how bad).
@@ -27,7 +27,10 @@ _XIDS_LISTED: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line. ``why``: the sentence that says why there is no value; ``tone``: ``warn`` or ``danger``."""
+    """One line. ``why``: the sentence that says why there is no value; ``tone``: ``warn`` or ``danger``.
+
+    ``note``: what its value means, where that is more than a number.
+    """
 
     key: str
     group: str
@@ -35,6 +38,7 @@ class Row:
     value: str
     why: str = ""
     tone: str = ""
+    note: str = ""
 
     @property
     def there(self) -> bool:
@@ -42,7 +46,7 @@ class Row:
 
     @property
     def help(self) -> str:
-        return field_help.text(self.key.removeprefix(FACT))
+        return "\n".join(part for part in (self.note, field_help.text(self.key.removeprefix(FACT))) if part)
 
     @property
     def has_history(self) -> bool:
@@ -106,7 +110,8 @@ def _xid(news: CardNews, group: str) -> Row:
         return Row(XID, group, gpu.xid_name(), reasons.missing(deaf), reasons.sentence(deaf))
     bad = any(event.level is Level.ERROR for event in news.xids)
     tone = "danger" if bad else "warn" if seen else ""
-    return Row(XID, group, gpu.xid_name(), gpu.xids(seen[:_XIDS_LISTED], newest), tone=tone)
+    note = f"{xid.short(news.xids[-1].params)}\n{xid.explained(news.xids[-1].params)}" if news.xids else ""
+    return Row(XID, group, gpu.xid_name(), gpu.xids(seen[:_XIDS_LISTED], newest), tone=tone, note=note)
 
 
 def _instance(news: CardNews, instance: MigInstance) -> Row:
