@@ -79,8 +79,8 @@ class LineFit:
         """A shorter line that would be less straight, by at least a deviation, if a longer one went on to slow down."""
         if self.early <= 0 or slowing.early <= 0:
             return self.late > 0
-        goes_on = max(slowing.late, 0.0) / slowing.early
-        return self._ratio(-1.0) > goes_on ** (self.span_steps / slowing.span_steps)
+        goes_on: float = (max(slowing.late, 0.0) / slowing.early) ** (self.span_steps / slowing.span_steps)
+        return self._ratio(-1.0) > goes_on
 
     def _ratio(self, deviations: float) -> float:
         """Growth of the late half over that of the early one, so many of its own deviations higher."""
