@@ -681,3 +681,13 @@ def test_language_theme_and_size_change_while_it_is_open(make_window: MakeWindow
         window.resize(1440, 900)
         QCoreApplication.processEvents()
         assert page._title.isVisible()
+
+
+@pytest.mark.parametrize("width", [420, 480, 820, 1400])
+def test_columns_that_do_not_fit_are_left_out(make_page: MakePage, width: int) -> None:
+    page = make_page(gpu_workspace(Gpus.STRAGGLER), GpuPart.COMPARE)
+    page.resize(width, 700)
+    QCoreApplication.processEvents()
+    table = page.comparison.table
+    assert sum(table.columnWidth(column) for column in Column) <= table.viewport().width()
+    assert table.isColumnHidden(Column.TEMPERATURE) == (width < 800)

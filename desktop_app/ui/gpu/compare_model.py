@@ -50,17 +50,19 @@ class CompareModel(QAbstractTableModel):
         self._theme = theme
         self._lines: tuple[Line, ...] = ()
 
-    def set_lines(self, lines: Sequence[Line]) -> None:
+    def set_lines(self, lines: Sequence[Line]) -> bool:
+        """Take new lines; whether any is another one."""
         new = tuple(lines)
         if new == self._lines:
-            return
+            return False
         if [line.name for line in new] == [line.name for line in self._lines]:
             self._lines = new
             self.dataChanged.emit(self.index(0, 0), self.index(len(new) - 1, len(Column) - 1))
-            return
+            return True
         self.beginResetModel()
         self._lines = new
         self.endResetModel()
+        return True
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView
 from desktop_app.services.card_minutes import card_minutes
 from desktop_app.services.facade import Workspace
 from desktop_app.services.stragglers import Group, Pace, compare
-from desktop_app.ui.gpu.compare_model import FIELDS, Column, CompareModel, Line
+from desktop_app.ui.gpu.compare_model import Column, CompareModel, Line, cell
 from desktop_app.ui.labels import Label
 from desktop_app.ui.texts import gpu
 from desktop_app.ui.texts import stragglers as texts
@@ -25,7 +25,9 @@ _WIDEST: Final = {
     Column.TEMPERATURE: "100 °C  −10",
 }
 _AIR: Final = 22
-_NARROW: Final = 640  # pixels; below, power and temperature are left to the other parts
+_SIDE: Final = 14
+_SCROLL_BAR: Final = 12
+_FIRST_SHOWN: Final = (Column.CLOCK, Column.LOAD, Column.POWER, Column.TEMPERATURE)  # where room is short
 
 
 class ComparePage(QFrame):
@@ -62,7 +64,7 @@ class ComparePage(QFrame):
         header.setSectionResizeMode(Column.PACE, QHeaderView.ResizeMode.Stretch)
         table.installEventFilter(self)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(14, 12, 14, 12)
+        layout.setContentsMargins(_SIDE, 12, _SIDE, 12)
         layout.setSpacing(8)
         layout.addWidget(self.verdict)
         layout.addWidget(self._explanation)
@@ -91,7 +93,8 @@ class ComparePage(QFrame):
             for mark, group in zip(marks, worst, strict=True)
             for each in group.standings
         ]
-        self.model.set_lines(lines)
+        if self.model.set_lines(lines):
+            self._fit()
         self.table.setVisible(bool(lines))
         self._explanation.setVisible(bool(lines))
         self.verdict.setText(self._verdict(worst, names))
@@ -136,15 +139,17 @@ class ComparePage(QFrame):
     def _fit(self) -> None:
         metrics = self.table.fontMetrics()
         self.table.verticalHeader().setDefaultSectionSize(metrics.height() + 10)
-        narrow = self.width() < _NARROW * metrics.height() / 16
-        for column in (Column.POWER, Column.TEMPERATURE):
-            self.table.setColumnHidden(column, narrow)
         titles = texts.columns()
-        for column in FIELDS:
-            widest = max(metrics.horizontalAdvance(text) for text in (_WIDEST[column], titles[column]))
-            self.table.setColumnWidth(column, widest + _AIR)
         names = max(metrics.horizontalAdvance(text) for text in (titles[Column.CARD], "A · GPU 00", "A · 显卡 00"))
         self.table.setColumnWidth(Column.CARD, names + _AIR)
+        paces = [texts.keeps_pace(), *(cell(line, Column.PACE) for line in self.model.lines)]
+        # Of the page, not of the table, which follows it only later.
+        room = self.width() - 2 * _SIDE - _SCROLL_BAR - names - max(map(metrics.horizontalAdvance, paces)) - 2 * _AIR
+        for column in _FIRST_SHOWN:
+            width = max(metrics.horizontalAdvance(text) for text in (_WIDEST[column], titles[column])) + _AIR
+            self.table.setColumnWidth(column, width)
+            self.table.setColumnHidden(column, width > room)
+            room -= width
 
 
 def job_marks(count: int) -> list[str]:

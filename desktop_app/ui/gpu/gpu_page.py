@@ -35,11 +35,12 @@ from desktop_app.ui.icons import IconName
 from desktop_app.ui.labels import Label, type_scale
 from desktop_app.ui.parts import GpuPart
 from desktop_app.ui.tank_reader import lost_reason, selected_card
-from desktop_app.ui.texts import gpu, reasons, verdicts
+from desktop_app.ui.texts import cards, gpu, reasons, verdicts
 from desktop_app.ui.theme import FontRole, Theme
 
 _SPACING: Final = 8
 _ICON: Final = 16
+_LEAST_CHOICE: Final = 110
 _MOST_XIDS: Final = 1000  # remembered; a card that falls apart reports thousands
 _FIRST_FIELD: Final = "utilization_percent"
 
@@ -89,10 +90,12 @@ class GpuPage(QWidget):
         self.tabs.setObjectName("gpuTabs")
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
+        self.tabs.setUsesScrollButtons(False)  # where room is short the choice of the card gives way
         for _ in GpuPart:
             self.tabs.addTab("")
         self.choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.choice.setMinimumContentsLength(gpu.SHORT_NAME)
+        self.choice.setMinimumWidth(_LEAST_CHOICE)
         head.addWidget(self._title)
         head.addWidget(self.tabs)
         head.addStretch(1)
@@ -211,8 +214,9 @@ class GpuPage(QWidget):
         if known != self._listed:
             self._listed = known
             self.choice.clear()
-            for each in known:
+            for place, each in enumerate(known):
                 self.choice.addItem(gpu.short_name(each), each.uuid)
+                self.choice.setItemData(place, cards.chip(each, None), Qt.ItemDataRole.ToolTipRole)
         if card is not None:
             place = self.choice.findData(card.uuid)
             if place != self.choice.currentIndex():
@@ -221,12 +225,17 @@ class GpuPage(QWidget):
         self._state.setText("" if lost is None else reasons.short(lost))
         self._state.setToolTip("" if lost is None else reasons.sentence(lost))
         self._state.setVisible(lost is not None)
-        self.choice.setVisible(len(known) > 1 and self.part is GpuPart.FIELDS)
+        self.choice.setVisible(len(known) > 1 and self.part is GpuPart.FIELDS and self._has_room_for_choice())
         self.tabs.setTabVisible(GpuPart.COMPARE, len(known) > 1)
         self._stack.setVisible(card is not None)
         self._empty_part.setVisible(card is None)
         if card is None:
             self._empty.setText(self._nothing())
+
+    def _has_room_for_choice(self) -> bool:
+        """Beside the tabs. Without it the header of the window and the tiles still choose."""
+        taken = self.tabs.sizeHint().width() + self._back.sizeHint().width() + 4 * _SPACING
+        return self.width() - taken >= _LEAST_CHOICE * type_scale()
 
     def _nothing(self) -> str:
         telemetry = self._workspace.telemetry.get()
