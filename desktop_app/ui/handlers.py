@@ -11,6 +11,8 @@ from desktop_app.services.facade import Workspace
 from desktop_app.ui import i18n
 from desktop_app.ui.actions import Handlers
 from desktop_app.ui.chart_choices import LOADS, SHADES
+from desktop_app.ui.charts.load import Load
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.charts.time_axis import ALL
 from desktop_app.ui.headline import open_alert
 from desktop_app.ui.parts import GpuPart, Part
@@ -92,6 +94,14 @@ class RunHandlers:
             self._workspace.ignore_alert(alert.alert_id)
 
 
+def _choose_load(window: MainWindow, load: Load) -> None:
+    window.choices.set_load(load)  # looked up when it is chosen: it is made after the actions
+
+
+def _toggle_shade(window: MainWindow, cause: Throttle) -> None:
+    window.choices.toggle_shade(cause)
+
+
 def window_handlers(window: MainWindow, workspace: Workspace) -> Handlers:
     """The handler of every command."""
     table = dict(RunHandlers(workspace, window).table())
@@ -128,8 +138,8 @@ def window_handlers(window: MainWindow, workspace: Workspace) -> Handlers:
         "view.presentation": window.toggle_presentation,
         "help.about": window.dialogs.show_about,
     }
-    table |= {name: lambda load=load: window.choices.set_load(load) for load, name in LOADS.items()}
-    table |= {name: lambda cause=cause: window.choices.toggle_shade(cause) for cause, name in SHADES.items()}
+    table |= {name: partial(_choose_load, window, load) for load, name in LOADS.items()}
+    table |= {name: partial(_toggle_shade, window, cause) for cause, name in SHADES.items()}
     table |= {name: partial(window.charts.set_span_s, span_s) for name, span_s in _SPANS_S.items()}
     table |= {f"view.theme_{mode.value}": partial(window.set_theme_mode, mode) for mode in ThemeMode}
     table |= {f"view.language_{code}": partial(window.set_language, code) for code in i18n.LANGUAGES}

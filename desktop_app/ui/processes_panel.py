@@ -16,8 +16,9 @@ from desktop_app.ui.labels import Label
 from desktop_app.ui.processes.columns import NARROW, Column, from_keys
 from desktop_app.ui.processes.ending import Ending, why_not
 from desktop_app.ui.processes.process_table import ProcessTable
-from desktop_app.ui.tank_reader import selected_card
+from desktop_app.ui.tank_reader import lost_reason, selected_card
 from desktop_app.ui.texts import processes as texts
+from desktop_app.ui.texts import reasons
 from desktop_app.ui.theme import DARK, FontRole, Theme
 
 _NO_COLUMNS: Final[tuple[str, ...]] = ()
@@ -140,12 +141,17 @@ class ProcessesPanel(QWidget):
 
     def _show_state(self) -> None:
         any_here, shown = bool(self.table.model_.rowCount()), self.table.order.rowCount()
-        self._empty.setText(texts.no_match() if any_here else texts.nobody())
+        self._empty.setText(texts.no_match() if any_here else self._why_nobody())
         self._empty.setVisible(not shown)
         self.table.setVisible(bool(shown))
         self.filter.setEnabled(any_here or bool(self.filter.text()))
         self._show_foot()
         self._show_actions()
+
+    def _why_nobody(self) -> str:
+        """A card that cannot be read may well be in use."""
+        lost = lost_reason(self._workspace, self._card)
+        return texts.nobody() if lost is None else reasons.sentence(lost)
 
     def _show_foot(self) -> None:
         processes = [self.table.order.process_at(row) for row in range(self.table.order.rowCount())]

@@ -285,6 +285,23 @@ def test_panel_shows_the_card_of_the_run(build: Build, state: FakeState, rows: i
 
 
 @pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (FakeState.GPU_LOST, "fallen off the bus"),
+        (FakeState.NO_DRIVER, "No NVIDIA driver"),
+        (FakeState.NOTHING, "No process uses the card"),
+    ],
+)
+def test_an_empty_table_says_why(build: Build, state: FakeState, words: str) -> None:
+    """Of a card that cannot be read nobody knows who uses it."""
+    workspace = FakeWorkspace(state)
+    workspace.processes.set({})
+    panel = build(workspace)
+    assert panel._empty.isVisible()
+    assert words in panel._empty.text()
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("pyth", [3, 1]),
