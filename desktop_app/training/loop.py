@@ -391,10 +391,11 @@ class Trainer:
 
     def _recover(self, engine: StepEngine, oom: OomReport) -> None:
         """Back to the last whole step, which is saved, with less to hold; ``GaveUp`` where that cannot be."""
-        self._rescue.recover(engine, oom, self._progress)
+        rescued, part = self._rescue.recover(engine, oom, self._progress)
+        self._save()
+        self._rescue.tell(rescued, part)
         self._tell_longest()
         self._board.refresh(self._progress)
-        self._save()
         self._end_cycle()
 
     def _shrink(self, part: Shrink) -> None:

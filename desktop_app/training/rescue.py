@@ -112,8 +112,9 @@ class Rescue:
             self._device.empty_cache()
         self._device.reset_peaks()
 
-    def recover(self, engine: StepEngine, oom: OomReport, progress: Progress) -> None:
-        """Back to the last whole step, needing less memory. ``GaveUp`` where it cannot need less."""
+    def recover(self, engine: StepEngine, oom: OomReport, progress: Progress) -> tuple[OomReport, str]:
+        """Back to the last whole step, needing less memory: what ``tell`` is to be told once that is saved. ``GaveUp``
+        where it cannot need less."""
         if not self.allowed:
             raise GaveUp(oom)
         self.free(engine, workspaces=oom.phase not in BESIDE_STEPS)
@@ -126,7 +127,7 @@ class Rescue:
         if not engine.optimizer_intact and not self._put_back(engine, progress):
             raise GaveUp(oom)
         self._store(progress)
-        self.tell(replace(oom, rescued_batch_size=self.micro_batch(oom.phase)), part)
+        return replace(oom, rescued_batch_size=self.micro_batch(oom.phase)), part
 
     def tell(self, rescued: OomReport, part: str) -> None:
         """The run has survived this."""

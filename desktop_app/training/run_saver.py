@@ -30,9 +30,11 @@ class RunSaver:
         self._last: tuple[int, int] | None = None  # step and epoch of the newest file
 
     def is_due(self, progress: Progress) -> bool:
-        """There is something learnt and a place to save it to, and it does not hold this very step already."""
+        """There is something learnt, by the model or by a rescue about the card, and a place to save it to, and it does
+        not hold this very step already."""
         here = progress.step, progress.epoch
-        return self._config.output_dir is not None and progress.step > 0 and self._last != here
+        has_learnt = progress.step > 0 or progress.micro_batch is not None or progress.looped_updates
+        return self._config.output_dir is not None and has_learnt and self._last != here
 
     def save(self, progress: Progress, engine: StepEngine, *, by_host: bool = False) -> None:
         """Write ``last.pt``; whatever the disk says is an event. ``by_host``: tensor by tensor through the host's RAM,

@@ -57,6 +57,8 @@ def _die_at(point: str, config: RunConfig) -> None:
             _kill()
 
     if point == "put back":
+        rescue.Rescue._store = lambda *_: _kill()  # type: ignore[method-assign]
+    elif point == "told":
         rescue.Rescue.tell = lambda *_: _kill()  # type: ignore[method-assign]
     elif point == "writing":
         fsync = os.fsync
@@ -91,6 +93,7 @@ def test_a_run_killed_in_the_midst_of_a_rescue_can_be_resumed(tmp_path: Path) ->
             "put back": 6,
             "writing": 6,
             "written": 8,
+            "told": 8,
         }.items():
             folder = tmp_path / point
             config = replace(CONFIG, output_dir=str(folder), checkpoint_every_epochs=1)
@@ -182,3 +185,18 @@ def test_a_smaller_batch_asked_for_in_the_midst_of_a_rescue_comes_on_top() -> No
     outcome, _ = train(sink=sink, token=token, device=NarrowDevice(4, Phase.BACKWARD, from_step=5))
     assert (outcome.state, outcome.status.batch_size) == (RunState.FINISHED, 2)
     assert sink.losses() == pytest.approx(train()[1].losses(), abs=1e-12)
+
+
+def test_a_rescue_in_the_first_step_leaves_a_checkpoint_too(tmp_path: Path) -> None:
+    """Before it is told: a kill that comes after the news finds what the rescue has learnt."""
+    config = replace(CONFIG, output_dir=str(tmp_path))
+    token = ControlToken()
+    sink = Interrupted("told", lambda: token.stop(save=False))
+    outcome, _ = train(config, sink=sink, token=token, device=NarrowDevice(4, Phase.BACKWARD))
+    assert (outcome.state, outcome.status.step) == (RunState.STOPPED, 0)
+    saved = load_checkpoint(tmp_path / "last.pt")
+    assert (saved.progress.step, saved.progress.micro_batch) == (0, 4)
+    device = NarrowDevice(4, Phase.BACKWARD)
+    _, second = train(config, resume_from=tmp_path / "last.pt", device=device)
+    assert device.refusals == []
+    assert second.losses() == pytest.approx(train()[1].losses(), abs=1e-12)
