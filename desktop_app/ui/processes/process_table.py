@@ -123,8 +123,13 @@ class ProcessTable(QTableView):
         for column, width in least.items():
             if self.columnWidth(column) != width:
                 self.setColumnWidth(column, width)
-        narrow = (column for column in self._columns if column is not Column.NAME and least[column] < widths[column][1])
-        self.model_.set_brief(frozenset(narrow))
+        others = (column for column in self._columns if column is not Column.NAME)
+        self.model_.set_brief(frozenset(column for column in others if self._reasons_width(column) > least[column]))
+
+    def _reasons_width(self, column: Column) -> int:
+        """What the longest reason in ``column`` needs."""
+        longest = max((found.text for found in self.model_.cells(column) if found.why), key=len, default="")
+        return self.fontMetrics().horizontalAdvance(longest) + _PAD if longest else 0
 
     def _widths(self, column: Column) -> tuple[int, int]:
         """Least and wanted width. Known values count for the least, reasons only for the wanted one."""
