@@ -433,6 +433,7 @@ def test_simulated_card_gives_simulation_as_the_reason(make_page: MakePage) -> N
     page = make_page(FakeWorkspace(FakeState.HEALTHY))
     assert row_of(page, FACT + "driver_version").value == "n/a · simulated card"
     assert row_of(page, FACT + "simulated").value == "yes"
+    assert row_of(page, FACT + "persistence_mode").value == "n/a · simulated card"
     assert row_of(page, XID).value == "n/a · simulated card"
 
 

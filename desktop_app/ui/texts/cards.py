@@ -237,7 +237,7 @@ def fact_value(card: Card, field: str) -> str:
     """A static fact of a card, or ``n/a`` with its reason."""
     value = getattr(card, field)
     if value is None:
-        return reasons.missing(card.reasons.get(field, Reason.NOT_SUPPORTED))
+        return reasons.missing(_why_missing(card, field))
     if field == "compute_capability":
         return f"{value[0]}.{value[1]}"
     if isinstance(value, bool):
@@ -256,4 +256,9 @@ def missing_reason(card: Card, field: str) -> str:
     """The tooltip of a fact that is missing; empty when it is there."""
     if getattr(card, field) is not None:
         return ""
-    return reasons.sentence(card.reasons.get(field, Reason.NOT_SUPPORTED))
+    return reasons.sentence(_why_missing(card, field))
+
+
+def _why_missing(card: Card, field: str) -> Reason:
+    """A simulated card cannot be asked; a real one that gave no reason does not know of it."""
+    return card.reasons.get(field, Reason.SIMULATED if card.simulated else Reason.NOT_SUPPORTED)
