@@ -2935,10 +2935,6 @@
         <translation>≈ {0}</translation>
     </message>
     <message>
-        <source>held back</source>
-        <translation>受限</translation>
-    </message>
-    <message>
         <source>GPU {0}</source>
         <translation>GPU {0}</translation>
     </message>
