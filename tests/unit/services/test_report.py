@@ -103,6 +103,9 @@ def test_it_has_every_key_that_is_promised() -> None:
         "largest_owners": [],
         "batch_size": None,
         "rescued_batch_size": None,
+        "least_bytes": None,
+        "room_bytes": None,
+        "fits_no_batch": False,
     }
     assert report["forecast_half_way"] == {"step": 66, "eta_steps": 31.0, "true_steps": 31}
     assert report["cost"] == {"cpu_percent": 2.34568, "rss_bytes": 400 * MIB}
