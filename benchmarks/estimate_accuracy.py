@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import estimate_costs as costs
+import estimate_ladder as ladder
 import estimate_sets as sets
 import estimate_truth as truth
 from estimate_traces import Traces
@@ -117,7 +118,7 @@ def _timm(traces: Traces, options: argparse.Namespace) -> None:
 
 
 def _ladder(traces: Traces, options: argparse.Namespace) -> None:
-    rungs = sets.judge_ladder(traces, _some(truth.ladder_rows(), options))
+    rungs = ladder.judge_ladder(traces, _some(truth.ladder_rows(), options))
     if not rungs:
         print("\nladder: no row could be traced")
         return
@@ -127,9 +128,16 @@ def _ladder(traces: Traces, options: argparse.Namespace) -> None:
         f"\nladder, RTX 3090, mixed precision: {count} rows, within one rung {100 * near / count:.1f} %, "
         f"exact {100 * sum(rung.distance == 0 for rung in rungs) / count:.1f} %, "
         f"said to run but did not {100 * sum(rung.distance < 0 for rung in rungs) / count:.1f} % "
-        f"(at a risk of {100 * sets.LADDER_RISK:.0f} %)"
+        f"(at a risk of {100 * ladder.RISK:.0f} %)"
     )
     pairs = [(rung.chances[size], size <= rung.row.largest) for rung in rungs for size in truth.RUNGS]
+    print(
+        f"    outside the allocator {statistics.median(rung.context_mib for rung in rungs):.0f} MiB, "
+        f"spread {100 * statistics.median(rung.spread for rung in rungs):.1f} % (medians, each without its own model)"
+    )
+    for rung in rungs:
+        if rung.distance < 0:
+            print(f"    {rung.row.model} said to run at {rung.estimated}, ran at {rung.row.largest}")
     print("reliability of P(fits), rungs of all rows:")
     for low, high in pairwise(_BINS):
         inside = [(chance, ran) for chance, ran in pairs if low <= chance < high or (high == 1.0 and chance == 1.0)]

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import estimate_truth as truth
-from estimate_traces import Job, Traces
+from estimate_traces import Traces
 
 from desktop_app.core.units import GIB, MIB
 from desktop_app.memory.card_spec import CardSpec
-from desktop_app.memory.estimate_family import TraceFamily
 from desktop_app.memory.estimate_outlook import Outlook, Unknowns, workspace_sizes
 from desktop_app.memory.estimate_replay import replay_table
 from desktop_app.memory.estimate_steady import steady
@@ -37,17 +36,6 @@ SGD = {
     "optimizer_arguments": {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4},
     "validates": False,
 }
-# timm's benchmark script: momentum without weight decay, the attention of its time, cudnn.benchmark on.
-LADDER = {
-    "optimizer": "sgd",
-    "optimizer_arguments": {"lr": 1e-4, "momentum": 0.9, "foreach": False},
-    "validates": False,
-    "precision": "fp16",
-    "attention": "math",
-    "cudnn_benchmark": True,
-}
-LADDER_BATCHES = (8, 32)
-LADDER_RISK = 0.05
 STATED_CONTEXT_MIB = 1343
 MODELS = Path(__file__).with_name("estimate_models.py")
 # The software of the five-card table took no workspaces that its peaks would show; see docs/decisions/015.
@@ -116,6 +104,7 @@ def judge_bert(traces: Traces, *, stated_context: bool, old_softmax: bool = Fals
             accumulation=4 if trains_long else 1,
             checkpointing="full" if trains_long else "none",
             precision="fp16" if "amp" in row.precision else "fp32",
+            set_to_none=False,  # zero_grad of torch 1.x keeps the gradients, as zeros
             validates=False,
         )
         if old_softmax and not trains_long:
@@ -125,7 +114,7 @@ def judge_bert(traces: Traces, *, stated_context: bool, old_softmax: bool = Fals
         if trace is None:
             continue
         contexts = (STATED_CONTEXT_MIB * MIB,) if stated_context else ContextPrior.of(V100, software=EAGER).grid()
-        device = _outlook(
+        device = outlook_of(
             EventTable.of(steady(trace)), V100, contexts, NO_WORKSPACES, DEFAULT_SPREAD.of(trace)
         ).device()
         name = "accumulation, checkpointing" if trains_long else "plain"
@@ -139,67 +128,6 @@ def judge_bert(traces: Traces, *, stated_context: bool, old_softmax: bool = Fals
                 trace.seconds,
             )
         )
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Rung:
-    """One row of the ladder: the rung that is called the largest to run, and P(fits) of every rung."""
-
-    row: truth.LadderRow
-    estimated: int | None
-    chances: dict[int, float]
-
-    @property
-    def distance(self) -> int:
-        """Rungs below the truth; negative where something is said to run that did not."""
-        position = len(truth.RUNGS) if self.estimated is None else truth.RUNGS.index(self.estimated)
-        return position - truth.RUNGS.index(self.row.largest)
-
-
-def ladder_jobs(rows: Sequence[truth.LadderRow]) -> list[Job]:
-    return [(_ladder_spec(row, batch), RTX_3090) for row in rows for batch in LADDER_BATCHES]
-
-
-def _ladder_spec(row: truth.LadderRow, batch: int) -> TrainingSpec:
-    return TrainingSpec(
-        model=f"timm:{row.model}",
-        image_size=row.image,
-        channels_last=row.channels_last,
-        batch_size=batch,
-        **LADDER,
-    )
-
-
-def judge_ladder(traces: Traces, rows: Sequence[truth.LadderRow]) -> list[Rung]:
-    """From two traces of each training, at the batch sizes of the ladder, on the software of its time."""
-    traces.ask(ladder_jobs(rows))
-    unknowns_of_card = ContextPrior.of(RTX_3090, software=EAGER).grid(21)
-    found = []
-    for row in rows:
-        pair = [traces.get(_ladder_spec(row, batch), RTX_3090) for batch in LADDER_BATCHES]
-        if pair[0] is None or pair[1] is None:
-            continue
-        family = TraceFamily.between(pair[0], pair[1])
-        if family is None:
-            traces.errors[f"timm:{row.model}"] = "two batch sizes do different things"
-            continue
-        chances: dict[int, float] = {}
-        for rung in truth.RUNGS:  # until it is sure: what is smaller fits too
-            outlook = _outlook(
-                family.at(rung),
-                RTX_3090,
-                unknowns_of_card,
-                workspace_scenarios(RTX_3090, benchmark=True),
-                DEFAULT_SPREAD.of(pair[0]),
-            )
-            chances[rung] = outlook.fits_probability
-            if chances[rung] >= 1 - 1e-6:
-                break
-        for rung in truth.RUNGS[len(chances) :]:
-            chances[rung] = 1.0
-        estimated = next((rung for rung in truth.RUNGS if chances[rung] >= 1 - LADDER_RISK), None)
-        found.append(Rung(row, estimated, chances))
     return found
 
 
@@ -230,14 +158,14 @@ def _judge(
         if not others:
             continue
         context = max(0, round(statistics.median(others))) * MIB
-        outlook = _outlook(one.table, card, (context,), workspaces, DEFAULT_SPREAD.residual)
+        outlook = outlook_of(one.table, card, (context,), workspaces, DEFAULT_SPREAD.residual)
         device = outlook.device()
         p50, p95 = (min(value, card.capacity_bytes) / MIB for value in (device.p50, device.p95))
         found.append(Judged(one.row.model, one.row.batch, one.row.measured_mib, p50, p95, one.seconds))
     return found
 
 
-def _outlook(
+def outlook_of(
     table: EventTable,
     card: CardSpec,
     contexts: tuple[int, ...],

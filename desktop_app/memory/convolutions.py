@@ -28,19 +28,31 @@ class _Shares(NamedTuple):
     columns: float = 0.0
 
 
-# Each in the order of _DIRECTIONS. A depthwise call and one on single pixels are kernels without workspace.
+# Each in the order of _DIRECTIONS. A depthwise call and one on single pixels are kernels without workspace. 1x1 by the
+# fewer of its channels, 3x3 by those of the input: cuDNN takes other kernels for narrow ones (docs/decisions/033).
 _SHARES: Final[dict[str, tuple[_Shares, _Shares, _Shares]]] = {
-    "1x1": (_Shares(0.0), _Shares(1.0), _Shares(0.75)),
-    "1x1 strided": (_Shares(2.0), _Shares(2.0), _Shares(1.0)),
-    "3x3 to more channels": (_Shares(2.0), _Shares(1.0), _Shares(0.25, 0.75)),
+    "1x1 up to 32": (_Shares(0.25), _Shares(0.5), _Shares(0.75)),
+    "1x1 up to 64": (_Shares(0.0), _Shares(0.0), _Shares(0.75)),
+    "1x1 up to 128": (_Shares(1.5), _Shares(1.0), _Shares(0.75)),
+    "1x1 wide": (_Shares(0.0), _Shares(1.0), _Shares(1.0)),
+    "1x1 strided": (_Shares(1.0), _Shares(3.0), _Shares(1.0)),
+    "3x3 to more channels, of an image": (_Shares(2.0), _Shares(1.0), _Shares(0.25, 0.75)),
+    "3x3 to more channels, up to 64": (_Shares(1.5), _Shares(1.0), _Shares(0.25, 0.75)),
+    "3x3 to more channels": (_Shares(2.0), _Shares(1.0, 0.25), _Shares(0.25, 0.75)),
+    "3x3 up to 64": (_Shares(0.5), _Shares(1.0), _Shares(1.0)),
     "3x3": (_Shares(0.5), _Shares(1.0), _Shares(1.0)),
-    "3x3 strided": (_Shares(0.0, 0.5), _Shares(0.75), _Shares(1.0)),
-    "large": (_Shares(1.0), _Shares(1.0), _Shares(1.0, 0.5)),
-    "large strided": (_Shares(0.5), _Shares(1.0), _Shares(2.0, 0.5)),
-    "grouped": (_Shares(1.0), _Shares(1.0), _Shares(1.0)),
+    "3x3 strided, of an image": (_Shares(1.5, 0.5), _Shares(0.75), _Shares(1.5)),
+    "3x3 strided, up to 64": (_Shares(0.0, 0.5), _Shares(1.5), _Shares(1.0)),
+    "3x3 strided": (_Shares(1.0), _Shares(0.75), _Shares(1.0)),
+    "large": (_Shares(2.0, 0.25), _Shares(1.0), _Shares(1.0)),
+    "large strided": (_Shares(0.25, 0.25), _Shares(1.0), _Shares(1.0, 0.5)),
+    "grouped": (_Shares(0.25), _Shares(1.0), _Shares(1.0)),
 }
 _DIRECTIONS: Final = (FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)
 _SMALL_KERNEL: Final = 3
+_NARROW: Final = ((32, " up to 32"), (64, " up to 64"), (128, " up to 128"))
+_IMAGE: Final = 4
+_FEW: Final = 64
 _HALF_BYTES: Final = 2
 _TENSOR_CORES: Final = (7, 0)
 _TF32: Final = (8, 0)
@@ -80,12 +92,25 @@ def family(call: ConvolutionCall) -> str | None:
         return "grouped"
     strided = max(call.stride) > 1
     if max(call.kernel) == 1:
-        return "1x1 strided" if strided else "1x1"
+        return "1x1 strided" if strided else f"1x1{_narrow(call)}"
     if max(call.kernel) > _SMALL_KERNEL:
         return "large strided" if strided else "large"
     if strided:
-        return "3x3 strided"
-    return "3x3 to more channels" if call.out_channels > call.in_channels else "3x3"
+        return f"3x3 strided{_input_width(call)}"
+    if call.out_channels > call.in_channels:
+        return f"3x3 to more channels{_input_width(call)}"
+    return "3x3 up to 64" if call.in_channels <= _FEW else "3x3"
+
+
+def _narrow(call: ConvolutionCall) -> str:
+    fewer = min(call.in_channels, call.out_channels)
+    return next((name for most, name in _NARROW if fewer <= most), " wide")
+
+
+def _input_width(call: ConvolutionCall) -> str:
+    if call.in_channels <= _IMAGE:
+        return ", of an image"
+    return ", up to 64" if call.in_channels <= _FEW else ""
 
 
 def workspace_bytes(call: ConvolutionCall, *, card: CardSpec | None = None) -> int:

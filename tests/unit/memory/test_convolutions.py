@@ -61,14 +61,22 @@ def test_the_stem_of_a_deep_resnet_takes_its_columns(channels: tuple[int, int], 
 @pytest.mark.parametrize(
     ("made", "name"),
     [
-        (call(kernel=1), "1x1"),
+        (call(16, 96, kernel=1), "1x1 up to 32"),
+        (call(kernel=1), "1x1 up to 64"),
+        (call(512, 128, kernel=1), "1x1 up to 128"),
+        (call(256, 1024, kernel=1), "1x1 wide"),
         (call(kernel=1, stride=2), "1x1 strided"),
-        (call(), "3x3 to more channels"),
-        (call(64, 64), "3x3"),
-        (call(stride=2), "3x3 strided"),
+        (call(3, 64), "3x3 to more channels, of an image"),
+        (call(), "3x3 to more channels, up to 64"),
+        (call(128, 256), "3x3 to more channels"),
+        (call(64, 64), "3x3 up to 64"),
+        (call(3, 32, stride=2), "3x3 strided, of an image"),
+        (call(stride=2), "3x3 strided, up to 64"),
+        (call(256, 256, stride=2), "3x3 strided"),
         (call(3, 64, kernel=7, stride=2), "large strided"),
         (call(kernel=5), "large"),
         (call(groups=32), "grouped"),
+        (call(128, 128), "3x3"),
         (call(64, 64, groups=64), None),
         (call(size=1, kernel=1), None),
     ],
@@ -86,6 +94,30 @@ def test_tensor_cores_copy_what_is_not_laid_out_for_them() -> None:
     half = gradient._replace(dtype="float16")
     assert workspace_bytes(half, card=V100) == 2 * elements
     assert workspace_bytes(half._replace(channels_last=True), card=V100) == 0
+
+
+# From residuals on an A100, docs/decisions/033: inverted residuals (24 to 144 channels) were said to need too much, a
+# 1x1 convolution whose narrow side has 65 to 128 channels too little.
+@pytest.mark.parametrize(
+    ("channels", "direction", "share"),
+    [
+        ((24, 144), FORWARD, 0.25),
+        ((24, 144), INPUT_GRADIENT, 0.5),
+        ((64, 256), INPUT_GRADIENT, 0.0),
+        ((64, 256), WEIGHT_GRADIENT, 0.75),
+        ((128, 512), FORWARD, 1.5),
+        ((512, 128), FORWARD, 1.5),
+        ((256, 1024), FORWARD, 0.0),
+        ((256, 1024), WEIGHT_GRADIENT, 1.0),
+    ],
+)
+def test_a_pointwise_convolution_takes_copies_by_its_narrow_side(
+    channels: tuple[int, int], direction: str, share: float
+) -> None:
+    elements = 16 * sum(channels) * 28 * 28 + channels[0] * channels[1]
+    made = call(*channels, direction=direction, kernel=1, batch=16, size=28)
+    assert workspace_bytes(made, card=A100) == 4 * share * elements
+    assert workspace_bytes(made._replace(channels_last=True), card=A100) == 0
 
 
 @given(
