@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from desktop_app.core.forecasts import Alert
-from desktop_app.core.steps import Phase, PhaseSample
+from desktop_app.core.forecasts import Alert, Cause
+from desktop_app.core.steps import Phase, PhaseSample, Surroundings
 from desktop_app.core.units import GIB, MIB
+from desktop_app.forecast.cause_model import CauseModel, View
 from desktop_app.forecast.environment import Environment
 from desktop_app.forecast.evidence import RECENT_STEPS, Evidence
 from desktop_app.forecast.flood import CAP
@@ -189,3 +190,29 @@ def test_the_epoch_s_end_lies_between_now_and_the_run_s() -> None:
     for sample in steps(line(200, 10 * MIB)):
         forecast = early.observe_step(sample)
     assert forecast.p_oom_epoch == 0.0  # at the last step of an epoch
+
+
+class Counted(CauseModel):
+    """Counts how often it is asked."""
+
+    cause = Cause.NEIGHBOUR
+    asked = 0
+
+    def outlook(self, view: View, *, known: bool) -> None:  # noqa: ARG002 - as every cause
+        type(self).asked += 1
+
+
+def test_what_telemetry_says_is_not_judged_anew_at_each_of_twenty_steps_a_second() -> None:
+    """Every 0.2 s between two samples; at once when telemetry speaks, a phase begins, or the driver has refused."""
+    forecaster = Forecaster(capacity_bytes=CAPACITY, causes=[Counted])
+    Counted.asked = 0
+    for number in range(1, 41):
+        forecaster.update_step(step(number, memory(BASE), step_s=0.05))
+    assert 8 <= Counted.asked <= 10  # 2 s / 0.2 s, whole steps of 0.05 s
+    asked = Counted.asked
+    forecaster.update_surroundings(Surroundings(t_s=2.01, others_bytes=0))
+    assert Counted.asked == asked + 1
+    forecaster.update_phase(PhaseSample(2.01, 40, Phase.SAVE, memory(BASE)))
+    assert Counted.asked == asked + 2
+    forecaster.update_step(step(41, memory(BASE, retries=1), step_s=0.05))
+    assert Counted.asked == asked + 3
