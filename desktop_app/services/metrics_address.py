@@ -9,7 +9,7 @@ from typing import Final
 
 LOOPBACK: Final = "127.0.0.1"
 _ADDRESS: Final = re.compile(
-    r"(?:(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.]+)?)\]|(?P<host>[^\s:\[\]/]+)):)?(?P<port>\d{1,5})"
+    r"(?:(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.]+)?)\]|(?P<host>[^\s:\[\]/]+)):)?(?P<port>[0-9]{1,5})"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import logging
 import socket
@@ -127,6 +128,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server_version = "floodmark"
     sys_version = ""
 
+    def setup(self) -> None:
+        """``timeout`` is of one read: who sends a byte now and then would keep a place among the clients for ever."""
+        super().setup()
+        self._patience = threading.Timer(_PATIENCE_S, _hear_no_more, (self.request,))
+        self._patience.daemon = True
+        self._patience.start()
+
+    def finish(self) -> None:
+        self._patience.cancel()
+        super().finish()
+
     def do_GET(self) -> None:
         self._reply(with_body=True)
 
@@ -145,6 +157,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if with_body:
             self.wfile.write(text)
+
+
+def _hear_no_more(request: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # gone already
+        request.shutdown(socket.SHUT_RD)
 
 
 def _listen(address: MetricsAddress, answer: Callable[[str], tuple[int, bytes]]) -> _Server:

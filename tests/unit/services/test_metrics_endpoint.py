@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 import threading
@@ -59,7 +60,7 @@ def test_addresses(text: str, host: str, port: int, *, exposed: bool, url: str) 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", ":9400", "65536", "-1", "::1:9400", "a b:1", "host:", "http://x:1", "9400/m"]
+    "text", ["", "x", ":9400", "65536", "٩٤٠٠", "-1", "::1:9400", "a b:1", "host:", "http://x:1", "9400/m"]
 )
 def test_what_is_no_address_is_bad_usage(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="is no address to listen on"):
@@ -193,6 +194,21 @@ def test_a_prometheus_server_scrapes_it(endpoint: MetricsEndpoint, tmp_path: Pat
         }.items()
     )
     assert own["metric"]["simulated"] == "false"
+
+
+def test_a_client_that_dribbles_is_heard_no_longer_than_one_that_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, endpoint: MetricsEndpoint
+) -> None:
+    monkeypatch.setattr("desktop_app.services.metrics_endpoint._PATIENCE_S", 0.3)
+    with socket.create_connection((endpoint.address.host, endpoint.address.port), timeout=5.0) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+        end_s = time.monotonic() + 5.0
+        with contextlib.suppress(OSError):  # a broken pipe or a reset, as it comes
+            while time.monotonic() < end_s:
+                client.sendall(b"a")
+                threading.Event().wait(0.05)
+        assert time.monotonic() < end_s, "still heard after 5 s"
+    assert fetch(endpoint.address.url)[0] == 200
 
 
 def test_a_session_is_served_from_its_beginning_to_its_end() -> None:
