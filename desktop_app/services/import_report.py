@@ -14,6 +14,7 @@ from desktop_app.services.log_import import Clock, Import
 from desktop_app.telemetry.logs.record import LoggedInstance, LoggedProcess
 
 _MOST_SHOWN: Final = 12
+_LONGEST_NAME: Final = 100  # what a damaged file calls a card or a field can be the rest of the file
 _CLOCKS: Final = {
     Clock.UTC: "UTC",
     Clock.LOCAL: "local time of a place that the log does not name",
@@ -92,7 +93,7 @@ def _lines(result: Import) -> Iterator[str]:
 def _card_lines(card: ImportedCard) -> Iterator[str]:
     who = card.card
     about = [who.name, who.uuid, who.bus_id, None if who.index is None else f"index {who.index}"]
-    yield f"Card: {', '.join(part for part in about if part) or card.key}; {_many(card.rows, 'row')}"
+    yield f"Card: {', '.join(_short(part) for part in about if part) or _short(card.key)}; {_many(card.rows, 'row')}"
     total = card.facts.get("total_bytes")
     if total is not None:
         said = format_bytes(total.value) if total.value is not None else f"n/a ({total.reason})"
@@ -191,6 +192,10 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
 def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:_MOST_SHOWN])
+    shown = ", ".join(_short(name) for name in names[:_MOST_SHOWN])
     return shown + (f" and {len(names) - _MOST_SHOWN} more (session.json)" if len(names) > _MOST_SHOWN else "")

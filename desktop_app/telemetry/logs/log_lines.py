@@ -40,6 +40,10 @@ def decoded(data: bytes) -> str:
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines and their numbers as an editor counts them. What a progress bar overwrote is a line of the same number."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        for piece in line.split("\r"):
+    number, start = 1, 0
+    while (end := text.find("\n", start)) >= 0:  # one at a time: a list of short lines is many times the text
+        for piece in text[start:end].split("\r"):
             yield number, piece
+        number, start = number + 1, end + 1
+    for piece in text[start:].split("\r"):
+        yield number, piece

@@ -234,3 +234,10 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     file = put(tmp_path, "a-file", "")
     with pytest.raises(FloodmarkError, match="Cannot write the session"):
         import_logs([put(tmp_path, "smi.csv", TWO_CARDS)], parent=file)
+
+
+def test_a_name_as_long_as_the_file_is_shortened_on_the_terminal(tmp_path: Path, parent: Path) -> None:
+    text = f"timestamp, name, utilization.gpu [%]\n2026/07/14 09:00:00.250, {'A' * 100_000}, 5 %\n"
+    result = import_logs([put(tmp_path, "smi.csv", text)], parent=parent)
+    assert "  utilization_percent: 1 value, 5" in as_text(result)
+    assert max(map(len, as_text(result).splitlines())) < 1_000
