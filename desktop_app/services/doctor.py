@@ -139,6 +139,11 @@ def _extra_findings(sight: Sight) -> Iterable[Finding]:
 def _torch_finding(torch: dict[str, Any], *, has_card: bool) -> Finding:
     if "error" in torch:
         advice = "Install it: pip install torch (see pytorch.org for CUDA)."
+        if "not installed" not in torch["error"] and "No module named 'torch'" not in torch["error"]:
+            advice = (
+                "It is there and does not start; 'python -c \"import torch\"' shows all of it. Install it anew: pip "
+            )
+            advice += "install --force-reinstall torch (see pytorch.org for CUDA)."
         return Finding("torch.missing", "torch", PROBLEM, torch["error"], advice)
     build = f"built for CUDA {torch['cuda_build']}" if torch["cuda_build"] else "built for the CPU"
     text = f"{torch['version']}, {build}"

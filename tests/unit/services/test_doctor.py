@@ -138,6 +138,23 @@ def test_a_data_folder_that_cannot_be_written_is_said(monkeypatch: pytest.Monkey
     assert "Set FLOODMARK_DATA" in str(advice)
 
 
+@pytest.mark.parametrize(
+    ("error", "start"),
+    [
+        ("ModuleNotFoundError: No module named 'torch'", "Install it: "),
+        ("torch is not installed, or its files do not say how it was built", "Install it: "),
+        ("OSError: libcudart.so.12: cannot open shared object file", "It is there and does not start; "),
+    ],
+)
+def test_a_torch_that_does_not_start_is_not_one_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, error: str, start: str
+) -> None:
+    ok, text, advice = findings(look(monkeypatch, torch={"error": error}))["torch"]
+    assert not ok
+    assert text == error
+    assert advice.startswith(start)
+
+
 def test_a_card_that_sleeps_is_not_woken_by_torch_either(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     sleeping = Sight(None, (MachineCard("NVIDIA", "AD107M", "0000:01:00.0", 0x28A0, "nvidia", asleep=True),))
