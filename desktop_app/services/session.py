@@ -49,6 +49,7 @@ from desktop_app.services.telemetry_feed import TelemetryFeed
 from desktop_app.telemetry.backend import Backend
 from desktop_app.telemetry.host import Host
 from desktop_app.telemetry.sampler import Sampler
+from desktop_app.telemetry.sampling_rate import interval_of
 from desktop_app.telemetry.shelf import CardShelf
 from desktop_app.training.config import RunConfig, load_config
 
@@ -279,7 +280,8 @@ class Session:
             self.card_uuid.set(uuid)
 
     def set_sampling_hz(self, hz: float) -> None:
-        self._sampler.set_interval(1.0 / hz)
+        """Raises ``FloodmarkError`` for a rate outside of what a card should be read at."""
+        self._sampler.set_interval(interval_of(hz))
 
     def note_frame(self, seconds: float) -> None:
         self._own.note_frame(seconds)

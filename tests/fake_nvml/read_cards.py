@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import os
@@ -13,6 +14,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
+
+import psutil
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.telemetry import Card, Reading
@@ -59,6 +62,13 @@ class Player:
 
     def do_processes(self) -> list[list[dict[str, Any]]]:
         return [[asdict(p) for p in self.backend.processes(card)] for card in self.cards.values()]
+
+    def do_calls(self) -> int:
+        """Calls into the library since it was loaded."""
+        return int(ctypes.CDLL("libnvidia-ml.so.1").fake_nvml_calls())
+
+    def do_children(self) -> int:
+        return len(psutil.Process().children())
 
     def do_probe(self) -> dict[str, Any]:
         return asdict(self.backend.probe())

@@ -153,7 +153,7 @@ def test_a_card_is_selected_between_runs_only(bench_of: Callable[..., Bench]) ->
 
 def test_the_rate_can_be_changed_while_it_samples(bench: Bench) -> None:
     session = bench.open()
-    session.set_sampling_hz(20.0)
+    session.set_sampling_hz(10.0)
     session.note_frame(0.01)
     assert session.is_watching()
 
