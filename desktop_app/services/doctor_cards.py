@@ -113,9 +113,12 @@ def _settings(card: Card, platform: str) -> Iterator[Finding]:
         yield note(
             "card.mig",
             f"split by MIG into {count} instance{'' if count == 1 else 's'}; the whole card has no utilisation then",
-            "Choose one by CUDA_VISIBLE_DEVICES="
-            + (card.instances[0].uuid if card.instances else "MIG-…")
-            + f", or undo it: 'sudo nvidia-smi -i {index} -mig 0'.",
+            (
+                f"Choose one by CUDA_VISIBLE_DEVICES={card.instances[0].uuid}, or undo it: "
+                if card.instances
+                else f"Make one, e.g. 'sudo nvidia-smi mig -i {index} -cgi 0 -C', or undo it: "
+            )
+            + f"'sudo nvidia-smi -i {index} -mig 0'.",
         )
     if card.compute_mode == "prohibited":
         text = f"{card.name}: CUDA programs are refused (compute mode prohibited)"

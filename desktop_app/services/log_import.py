@@ -95,7 +95,13 @@ def import_logs(
     """
     run = _Run(parent or sessions_folder(), paths, interval_s)
     try:
+        seen: set[Path] = set()
         for number, file in enumerate(run.result.files):
+            real = file.path.resolve()
+            if real in seen:
+                file.problem = " is given twice; its rows count once"
+                continue
+            seen.add(real)
             run.read(number, file, DateOrder(dates) if dates else DateOrder.UNKNOWN)
         run.finish()
     except (OSError, sqlite3.Error) as error:

@@ -279,6 +279,12 @@ INSTANCE = MigInstance("MIG-1", "1g.10gb", 7, 0)
             "Choose one by CUDA_VISIBLE_DEVICES=MIG-1, or undo it: 'sudo nvidia-smi -i 0 -mig 0'.",
         ),
         (
+            {"mig_mode": "on"},
+            "card.mig",
+            "RTX 3090: split by MIG into 0 instances; the whole card has no utilisation then",
+            "Make one, e.g. 'sudo nvidia-smi mig -i 0 -cgi 0 -C', or undo it: 'sudo nvidia-smi -i 0 -mig 0'.",
+        ),
+        (
             {"compute_mode": "prohibited"},
             "card.prohibited",
             "RTX 3090: CUDA programs are refused (compute mode prohibited)",

@@ -208,6 +208,15 @@ def test_exit_codes_and_one_clear_line(tmp_path: Path, parent: Path, capsys: pyt
     assert len(list(sessions(parent))) == 1
 
 
+def test_a_file_that_is_given_twice_counts_once(tmp_path: Path, parent: Path) -> None:
+    log = put(tmp_path, "smi.csv", TWO_CARDS)
+    again = tmp_path / "again.csv"
+    again.symlink_to(log)
+    once, twice = import_logs([log], parent=parent), import_logs([log, log, again], parent=parent)
+    assert twice.rows == once.rows == 4
+    assert [file.problem for file in twice.files] == [None, *[" is given twice; its rows count once"] * 2]
+
+
 def test_as_json(tmp_path: Path, parent: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, put(tmp_path, "smi.csv", TWO_CARDS + "cut, off\n"), "--json", "--out", parent)
     found = json.loads(out)
