@@ -28,6 +28,7 @@ run: $(STAMP) ## Open the window
 test: $(STAMP) check ## Lint, types, import contracts, translations, documentation and all tests
 	@sh packaging/system_packages.sh tests
 	@sh packaging/prometheus.sh
+	@sh packaging/witnesses.sh $(BIN)/python
 	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest $(ARGS)
 
 check: lint types contracts ## Only lint, types and import contracts
