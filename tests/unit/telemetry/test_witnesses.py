@@ -39,8 +39,9 @@ def ask(driver_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     environment = {**os.environ, "LD_LIBRARY_PATH": str(driver_folder), "FAKE_NVML_SCRIPT": str(script)}
 
     def one(program: str) -> list[dict[str, Any]]:
+        python = sys.executable if program == "floodmark" else WITNESSES / "python"
         result = subprocess.run(
-            [sys.executable if program == "floodmark" else WITNESSES / "python", "-m", "tests.fake_nvml.ask_witness", program],
+            [python, "-m", "tests.fake_nvml.ask_witness", program],
             env=environment,
             cwd=ROOT,
             capture_output=True,
