@@ -42,8 +42,30 @@ def test_about_is_as_coarse_as_a_forecast(seconds: float, text: str) -> None:
 def test_time_range_reads_outwards() -> None:
     """The interval may only grow by rounding: 2:52 to 4:03 is said as 2:50 to 4:10."""
     assert numbers.time_range(172.0, 243.0) == "2:50 to 4:10"
-    assert numbers.time_range(8.2, 12.4) == "0:08 to 0:13"
+    assert numbers.time_range(8.2, 12.4) == "0:05 to 0:15"
     assert plain(numbers.time_range(5400.0, 9000.0)) == "1 h 30 min to 2 h 30 min"
+
+
+@given(low=st.floats(5.0, 7000.0), width=st.floats(0.0, 7000.0), share=st.floats(0.0, 1.0))
+def test_the_duration_said_lies_in_the_interval_said(low: float, width: float, share: float) -> None:
+    """Not "in about 35 s (0:36 to 0:39)"."""
+    said = numbers.time_range(low, low + width)
+    if "h" in said:
+        return  # both are rounded alike there
+    first, last = (_clock_s(text) for text in said.split(" to "))
+    assert first <= low
+    assert low + width <= last
+    spoken_s = _spoken_s(plain(numbers.about(low + share * width)))
+    assert first <= spoken_s <= last
+
+
+def _clock_s(clock: str) -> int:
+    return sum(int(part) * 60**power for power, part in enumerate(reversed(clock.split(":"))))
+
+
+def _spoken_s(text: str) -> int:
+    parts = text.split()
+    return sum(int(n) * {"s": 1, "min": 60, "h": 3600}[unit] for n, unit in zip(parts[::2], parts[1::2], strict=True))
 
 
 @pytest.mark.parametrize(

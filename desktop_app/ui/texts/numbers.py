@@ -116,11 +116,14 @@ def _days_hours(hours: int) -> str:
 
 def about(seconds: float) -> str:
     """A duration as coarse as a forecast deserves, so that it does not flicker: to 5 s, 10 s, then minutes."""
+    grain = _grain_s(seconds)
+    return duration(max(5, grain * round(seconds / grain)))
+
+
+def _grain_s(seconds: float) -> int:
     if seconds < _MINUTE_S:
-        return duration(max(5, 5 * round(seconds / 5)))
-    if seconds < 10 * _MINUTE_S:
-        return duration(10 * round(seconds / 10))
-    return duration(_MINUTE_S * round(seconds / _MINUTE_S))
+        return 5
+    return 10 if seconds < 10 * _MINUTE_S else _MINUTE_S
 
 
 def clock(seconds: float) -> str:
@@ -132,11 +135,14 @@ def clock(seconds: float) -> str:
 
 
 def time_range(low_s: float, high_s: float) -> str:
-    """``2:50 to 4:10`` to 10 s, or in hours and minutes where seconds say nothing."""
+    """``2:50 to 4:10``, or in hours and minutes where seconds say nothing.
+
+    As coarse as ``about``, and rounded outwards, so that it never leaves out the duration that is said before it.
+    """
     if high_s >= 2 * _HOUR_S:
         low, high = about(low_s), about(high_s)
     else:
-        grain = 10 if high_s >= _MINUTE_S else 1
+        grain = _grain_s(high_s)
         low, high = clock(grain * math.floor(low_s / grain)), clock(grain * math.ceil(high_s / grain))
     return QCoreApplication.translate("Numbers", "{0} to {1}").format(low, high)
 
