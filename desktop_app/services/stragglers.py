@@ -130,18 +130,13 @@ def _judge(members: Sequence[Work]) -> Group:
     most = 1 if len(members) == 2 else (len(members) - 1) // 2
     if len(found) > most:
         plain = tuple(Standing(each.work, each.beside) for each in standings)
-        return Group(Pace.UNEVEN, _ranked(plain))
+        return Group(Pace.UNEVEN, tuple(sorted(plain, key=lambda each: each.work.mean("utilization_percent") or 0.0)))
     return Group(Pace.LAGGING if found else Pace.EVEN, _ranked(standings))
 
 
 def _ranked(standings: Sequence[Standing]) -> tuple[Standing, ...]:
-    """Those with a cause first, the most lost time first; the rest by utilisation, the least busy first."""
-    return tuple(
-        sorted(
-            standings,
-            key=lambda each: (each.cause is None, -each.lost, each.work.mean("utilization_percent") or 0.0),
-        )
-    )
+    """Those with a cause first, the most lost time first; the rest as they came: an order by noise would never rest."""
+    return tuple(sorted(standings, key=lambda each: (each.cause is None, -each.lost if each.cause else 0.0)))
 
 
 def _patient(standing: Standing) -> Standing:
