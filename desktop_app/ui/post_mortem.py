@@ -131,7 +131,7 @@ class PostMortemPanel(QScrollArea):
         rescued = report.rescued_batch_size is not None
         self._add(post_mortem.outcome(report), font=FontRole.LABEL, role="ok" if rescued else "")
         if report.memory is not None:
-            self._add_section(self.tr("What held it"), post_mortem.holders(report.memory))
+            self._add_section(self.tr("What held it"), post_mortem.holders(report, report.memory))
         if report.largest_owners:
             self._add_section(self.tr("Largest owners"), post_mortem.owners(report))
         self._add_advice(report)

@@ -283,6 +283,25 @@ def test_post_mortem_says_what_was_free(changes: dict[str, object], said: str) -
     assert post_mortem.what_was_full(report).replace("\u00a0", " ").startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("free", "own", "others"),
+    [
+        ("611.00 KiB", "290.00 MiB", 6 * GIB - 611 * 1024 - 290 * 2**20),
+        ("23.00 MiB", "5.97 GiB", 0),  # what is left is how torch rounds
+        ("23.00 MiB", None, 0),  # older torch does not say what is its own
+    ],
+)
+def test_post_mortem_names_what_others_held(free: str, own: str | None, others: int) -> None:
+    message = f"GPU 0 has a total capacity of 6.00 GiB of which {free} is free. " + (
+        f"Including non-PyTorch memory, this process has {own} memory in use." if own else ""
+    )
+    report = dataclasses.replace(oom_report(0.0), message=message)
+    assert report.memory is not None
+    held = post_mortem.holders(report, report.memory)
+    assert dict(held).get("Other processes", 0) == others
+    assert held == sorted(held, key=lambda entry: -entry[1])
+
+
 def test_post_mortem_can_be_copied(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(FakeWorkspace(FakeState.OUT_OF_MEMORY))
     qtbot.mouseClick(buttons(window.side_panel.post_mortem)["Copy all of this"], Qt.MouseButton.LeftButton)

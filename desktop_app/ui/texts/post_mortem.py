@@ -15,6 +15,9 @@ from desktop_app.ui.texts.advice import for_cause
 
 # "… of which 1.12 GiB is free": torch's own count, other processes included (CUDACachingAllocator.cpp, format_size).
 _FREE: Final = re.compile(r"of which (\d+(?:\.\d+)?) (bytes|KiB|MiB|GiB) is free")
+# "this process has 290.00 MiB memory in use": CUDA context and all (same place).
+_OWN: Final = re.compile(r"this process has (\d+(?:\.\d+)?) (bytes|KiB|MiB|GiB) memory in use")
+_ROUNDING: Final = 16 * MIB  # torch writes sizes to 0.01 GiB: three of them are up to 15 MiB off
 _UNITS: Final = {"bytes": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}
 _LONG_WORD: Final = 20  # characters; a longer one may be broken
 _ZERO_WIDTH_SPACE: Final = "\N{ZERO WIDTH SPACE}"
@@ -66,12 +69,26 @@ def _asked(report: OomReport) -> str:
 
 def _free_bytes(report: OomReport) -> int | None:
     """What torch said was free, else the capacity less what this process held (others are not known then)."""
-    said = _FREE.search(report.message)
+    said = _said(_FREE, report.message)
     if said is not None:
-        return round(float(said[1]) * _UNITS[said[2]])
+        return said
     if report.memory is None or report.capacity_bytes is None:
         return None
     return max(0, report.capacity_bytes - report.memory.reserved_bytes - report.memory.outside_bytes)
+
+
+def _others_bytes(report: OomReport) -> int:
+    """What other processes held by torch's own count; 0 where it does not tell, or no more than it rounds."""
+    free, own = _said(_FREE, report.message), _said(_OWN, report.message)
+    if free is None or own is None or report.capacity_bytes is None:
+        return 0
+    others = report.capacity_bytes - free - own
+    return others if others > _ROUNDING else 0
+
+
+def _said(pattern: re.Pattern[str], message: str) -> int | None:
+    found = pattern.search(message)
+    return None if found is None else round(float(found[1]) * _UNITS[found[2]])
 
 
 def breakable(message: str) -> str:
@@ -84,10 +101,11 @@ def _broken(word: str) -> str:
     return _ZERO_WIDTH_SPACE.join(pieces)
 
 
-def holders(memory: MemoryStats) -> list[tuple[str, int]]:
-    """Who held the memory at the peak, largest first; what lay idle and outside the allocator too."""
+def holders(report: OomReport, memory: MemoryStats) -> list[tuple[str, int]]:
+    """Who held the memory at the peak, largest first; what lay idle, outside the allocator and with others too."""
     sizes = {category.value: size for category, size in memory.peak_categories.items()}
     sizes["context"] = memory.outside_bytes
+    sizes["others"] = _others_bytes(report)
     sizes["idle"] = max(0, memory.reserved_peak_bytes - memory.live_peak_bytes)
     named = [(fields.category(code), size) for code, size in sizes.items() if size > 0]
     return sorted(named, key=lambda entry: -entry[1])
@@ -112,7 +130,7 @@ def as_text(report: OomReport) -> str:
     """The whole report as plain text."""
     lines = [verdicts.out_of_memory(report), what_was_full(report), outcome(report), ""]
     if report.memory is not None:
-        lines += [f"{name}: {numbers.size(size)}" for name, size in holders(report.memory)]
+        lines += [f"{name}: {numbers.size(size)}" for name, size in holders(report, report.memory)]
     if report.largest_owners:
         lines += ["", *(f"{name}: {numbers.size(size)}" for name, size in owners(report))]
     lines += ["", advice(report), "", report.message]
