@@ -80,8 +80,13 @@ class RunFeed:
         self._notices = notices
         self._epoch = 0
         self._retries = 0
+        self._held: MemoryStats | None = None  # of the last step; before the first, the fullest phase
+        self._stepped = False
 
     def on_status(self, status: RunStatus) -> None:
+        """At the end the memory is again that of the last step: what came after it, such as a save, holds less."""
+        if not status.state.active and self._held is not None:
+            self._memory.set(self._held)
         self._publish(status)
 
     def on_step(self, sample: StepSample) -> None:
@@ -92,6 +97,7 @@ class RunFeed:
             self._post(sample.t_s, EventKind.EPOCH, Level.INFO, "run.epoch", epoch=sample.epoch, step=sample.step)
         if sample.memory is not None:
             self._memory.set(sample.memory)
+            self._held, self._stepped = sample.memory, True
             self._note_retries(sample)
         if self._listener is not None:
             self._listener.observe_step(sample)
@@ -102,11 +108,16 @@ class RunFeed:
         self._trace.on_phase(sample)
         if sample.memory is not None:
             self._memory.set(sample.memory)
+            self._hold(sample.memory)
         if self._listener is not None:
             try:
                 self._listener.observe_phase_now(sample)
             except Exception:  # hook: a forecast that fails must not take the training with it
                 _log.exception("The forecast failed; the run goes on without it")
+
+    def _hold(self, memory: MemoryStats) -> None:
+        if not self._stepped and (self._held is None or memory.live_peak_bytes > self._held.live_peak_bytes):
+            self._held = memory
 
     def on_validation(self, sample: ValidationSample) -> None:
         self._validation.append(sample.t_s, (sample.step, sample.epoch, sample.loss, sample.accuracy))

@@ -105,6 +105,21 @@ def test_between_log_steps_the_line_of_the_loss_goes_on() -> None:
     assert not np.isnan(history.since(0).column("step")).any()
 
 
+@pytest.mark.parametrize("stepped", [True, False])
+def test_at_the_end_the_memory_is_that_of_the_last_step(stepped: bool) -> None:
+    """After an out-of-memory error the run has given back what it held before it saves."""
+    bench = Bench()
+    full, released = make_memory(640 * MIB), make_memory(16 * MIB)
+    if stepped:
+        bench.feed.on_step(make_step(3, memory=full))
+    else:
+        bench.feed.on_phase(PhaseSample(t_s=0.1, step=1, phase=Phase.BACKWARD, memory=full))
+    bench.feed.on_phase(PhaseSample(t_s=0.2, step=3, phase=Phase.SAVE, memory=released))
+    assert bench.memory.get() == released
+    bench.feed.on_status(RunStatus(RunState.OUT_OF_MEMORY))
+    assert bench.memory.get() == full
+
+
 def test_a_run_without_a_card_has_no_memory_rows() -> None:
     bench = Bench()
     bench.feed.on_step(make_step(1))
