@@ -16,8 +16,9 @@ from desktop_app.core.forecasts import AlertSeverity
 from desktop_app.core.steps import MemoryStats, Phase, PhaseSample, StepSample
 from desktop_app.core.units import MIB
 from desktop_app.forecast.cause_model import CauseModel, View
+from desktop_app.forecast.demand import SEGMENT_BYTES
 from desktop_app.forecast.evidence import START_UP_STEPS
-from desktop_app.forecast.outlook import WITHIN_STEPS, Outlook, StepsToGo, normal_cdf
+from desktop_app.forecast.outlook import WITHIN_STEPS, Z95, Outlook, StepsToGo, normal_cdf
 from desktop_app.forecast.sampled_growth import LEAST_COME, Growth, SampledGrowth
 
 LIKELY_P: Final = 0.5
@@ -141,6 +142,21 @@ class _Danger:
     growth: Growth | None = None
 
 
+def _peaks(
+    danger: _Danger, severity: AlertSeverity | None, needed_bytes: float, view: View
+) -> tuple[float, float] | None:
+    """P50 and P95 of the peak of the card. What grows takes the rest of the card by its median time: by then the peak
+    stands at the brim, over it by the segment that is refused, and by as much more as the time may be shorter."""
+    if danger.certain:
+        return needed_bytes, needed_bytes
+    if danger.to_go is None or severity not in {AlertSeverity.LIKELY, AlertSeverity.IMMINENT}:
+        return None
+    brim = float(view.environment.capacity_bytes)
+    left = max(brim - needed_bytes, 0.0)
+    low = max(needed_bytes, brim) + (SEGMENT_BYTES if danger.p_run > 0.5 else 0)
+    return low, low + left * Z95 * min(danger.to_go.spread, 1.0)
+
+
 class HeadroomCause(CauseModel):
     """One kind of memory beside the allocator. Subclasses say which, and what to do about it."""
 
@@ -185,7 +201,7 @@ class HeadroomCause(CauseModel):
         if danger is None:
             return None
         severity = _severity(danger, view.evidence.seconds_per_step())
-        peak = view.environment.capacity_bytes - room + need.middle
+        peaks = _peaks(danger, severity, view.environment.capacity_bytes - room + need.middle, view)
         return Outlook(
             cause=self.cause,
             severity=severity,
@@ -194,8 +210,8 @@ class HeadroomCause(CauseModel):
             to_go=danger.to_go if severity is not None else None,
             action=self.action,
             evidence=self._figures(danger, need, room, view),
-            peak_low_bytes=peak if danger.certain else None,
-            peak_high_bytes=peak if danger.certain else None,
+            peak_low_bytes=peaks[0] if peaks is not None else None,
+            peak_high_bytes=peaks[1] if peaks is not None else None,
         )
 
     def _is_calm(self, memory: MemoryStats, view: View) -> bool:

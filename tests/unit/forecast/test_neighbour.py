@@ -41,6 +41,15 @@ def test_a_neighbour_that_fills_the_card_is_told_in_time(seconds: int, jitter_mi
     assert told.cleared == []
 
 
+def test_the_flood_mark_is_over_the_brim_while_a_neighbour_fills_the_card() -> None:
+    told = live_with({"others_bytes": ramp(150)})
+    warned = [one for one in told.forecasts if one.severity in {AlertSeverity.LIKELY, AlertSeverity.IMMINENT}]
+    calm = [one for one in told.forecasts if one.t_s < 30.0]
+    assert len(warned) > 50
+    assert all((one.flood_low_bytes or 0) > CAPACITY for one in warned)
+    assert all((one.flood_high_bytes or CAPACITY) < CAPACITY for one in calm)
+
+
 @pytest.mark.parametrize("loads", [3, 6])
 def test_programs_loaded_one_after_another(loads: int) -> None:
     """Stairs: each of the same size, one a minute. The one that does not fit is foreseen."""
