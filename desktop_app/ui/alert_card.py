@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from desktop_app.core.forecasts import Alert, AlertSeverity, Forecast
+from desktop_app.core.steps import RunState
 from desktop_app.services.facade import Workspace
 from desktop_app.ui import icons
 from desktop_app.ui.commands import BY_ID
@@ -43,7 +44,7 @@ class AlertCard(QFrame):
         self.alert = alert
         self._workspace = workspace
         self._theme = theme
-        self._outlook: outlooks.Outlook | None = None
+        self._outlook: tuple[outlooks.Outlook, bool] | None = None  # and whether the run is over
         self._shown: tuple[str, ...] | None = None
         self._sentence = Label(wrap=True)
         self._evidence = Label(font=FontRole.LABEL, role="muted", wrap=True)
@@ -130,10 +131,12 @@ class AlertCard(QFrame):
         forecast = self._workspace.forecast.get() if alert.cleared_t_s is None else None
         self._show_buttons()
         outlook = outlooks.outlook_of(alert, forecast)
-        if outlook == self._outlook:
+        run = self._workspace.run.get()
+        over = alert.cleared_t_s is None and run.state is not RunState.IDLE and not run.state.active
+        if (outlook, over) == self._outlook:
             return
-        self._outlook = outlook
-        sentence = outlooks.sentence(outlook)
+        self._outlook = outlook, over
+        sentence = texts.after_the_run(run) if over else outlooks.sentence(outlook)
         self._sentence.setText(sentence)
         self._evidence.setText(evidence.line(outlook))
         self._show_figures(outlook, forecast)

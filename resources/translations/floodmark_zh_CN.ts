@@ -54,6 +54,14 @@
         <translation>已忽略</translation>
     </message>
     <message>
+        <source>Memory ran out at step {0}.</source>
+        <translation>显存已在第 {0} 步耗尽。</translation>
+    </message>
+    <message>
+        <source>The run ended before it came to that.</source>
+        <translation>训练在此之前已结束。</translation>
+    </message>
+    <message>
         <source>Details</source>
         <translation>详情</translation>
     </message>

@@ -330,6 +330,25 @@ def test_after_the_end_a_smaller_batch_is_one_click(make_window: MakeWindow, qtb
     assert (config.batch_size, config.accumulation) == (32, 2)
 
 
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (RunState.OUT_OF_MEMORY, "Memory ran out at step 1,840."),
+        (RunState.STOPPED, "The run ended before it came to that."),
+    ],
+)
+def test_after_the_end_an_open_alert_says_what_became_of_it(make_window: MakeWindow, end: RunState, said: str) -> None:
+    workspace = FakeWorkspace(FakeState.LEAK)
+    window = make_window(workspace)
+    window.open_tab(Tab.ALERTS)
+    panel = window.side_panel.alerts
+    assert said not in shown_texts(panel)
+    workspace.set_run(state=end, step=1_840)
+    window.refresh_texts()
+    window.open_tab(Tab.ALERTS)
+    assert said in shown_texts(panel)
+
+
 def test_a_watch_says_how_likely_it_is(make_window: MakeWindow) -> None:
     workspace = FakeWorkspace(FakeState.LEAK)
     (alert,) = workspace.alerts.get()

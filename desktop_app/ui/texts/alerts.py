@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 
 from desktop_app.core.forecasts import Alert
+from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.ui.texts import numbers, outlooks
 
 
@@ -23,6 +24,14 @@ def state(alert: Alert, *, ignored: bool) -> str:
     if ignored:
         return QCoreApplication.translate("Alerts", "Ignored")
     return outlooks.severity_name(alert.severity)
+
+
+def after_the_run(run: RunStatus) -> str:
+    """What an alert that was open to the end has become: it came true, or the run was over before."""
+    if run.state is RunState.OUT_OF_MEMORY:
+        step = run.step if run.oom is None else run.oom.step
+        return QCoreApplication.translate("Alerts", "Memory ran out at step {0}.").format(numbers.integer(step))
+    return QCoreApplication.translate("Alerts", "The run ended before it came to that.")
 
 
 def details() -> str:
