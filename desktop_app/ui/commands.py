@@ -125,7 +125,7 @@ COMMANDS: Final = (
         "file.explain",
         QT_TRANSLATE_NOOP("Commands", "Explain an error…"),
         Menu.FILE,
-        "Ctrl+E",
+        "Ctrl+Shift+E",
         IconName.HELP,
         section=1,
     ),
@@ -189,7 +189,12 @@ COMMANDS: Final = (
         section=2,
     ),
     Command(
-        "run.why", QT_TRANSLATE_NOOP("Commands", "Why this warning"), Menu.RUN, "Ctrl+Y", when=When.ALERTED, section=3
+        "run.why",
+        QT_TRANSLATE_NOOP("Commands", "Why this warning"),
+        Menu.RUN,
+        "Ctrl+Shift+Y",
+        when=When.ALERTED,
+        section=3,
     ),
     Command(
         "run.ignore", QT_TRANSLATE_NOOP("Commands", "Ignore this warning"), Menu.RUN, when=When.ALERTING, section=3
@@ -259,7 +264,7 @@ COMMANDS: Final = (
         "view.curves",
         QT_TRANSLATE_NOOP("Commands", "Curves over time"),
         Menu.VIEW,
-        "Ctrl+D",
+        "Ctrl+T",
         IconName.CHART,
         section=2,
         group="centre",

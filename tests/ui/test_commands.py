@@ -32,6 +32,15 @@ def test_ids_and_shortcuts_are_unique() -> None:
     assert [keys for keys, count in shortcuts.items() if count > 1] == []
 
 
+# What a field of text takes for itself on Linux, Windows or macOS (qplatformtheme.cpp): no command would hear it.
+EDITING_KEYS = frozenset("ACDEHKUVXYZ")
+
+
+def test_no_shortcut_edits_text() -> None:
+    plain = {command.shortcut.removeprefix("Ctrl+") for command in COMMANDS if command.shortcut.startswith("Ctrl+")}
+    assert plain & EDITING_KEYS == set()
+
+
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.shortcut], ids=lambda found: found.id)
 def test_shortcut_is_one_that_qt_understands(command: object) -> None:
     sequence = QKeySequence(command.shortcut)  # type: ignore[attr-defined]
