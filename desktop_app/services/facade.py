@@ -188,7 +188,10 @@ class Workspace(Protocol):
         """Start estimating; returns at once, the newest request wins."""
 
     def start(self, config: RunConfig, *, resume_from: Path | None = None) -> None:
-        """Start a run; returns at once. Errors appear in ``run`` as FAILED with a code and one line."""
+        """Start a run; returns at once. Errors appear in ``run`` as FAILED with a code and one line.
+
+        After a demonstration, a run of its name is the demonstration again, with what was changed.
+        """
 
     def start_demo(self, name: str) -> None:
         """Start a demonstration of ``services.scenarios``; returns at once. What stands in its way is a notice."""

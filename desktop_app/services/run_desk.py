@@ -249,7 +249,9 @@ class RunDesk:
             self._over.set()
 
     def _run_order(self, order: RunOrder, token: ControlToken) -> RunStatus:
-        folder = self._records.open(order.config, card=order.card, resumed_from=order.resume_from)
+        folder = self._records.open(
+            order.config, card=order.card, resumed_from=order.resume_from, scenario=order.scenario
+        )
         if order.card is not None:
             self._estimator.wait_for(order.config, timeout_s=_ESTIMATE_PATIENCE_S, unless=lambda: token.stop_requested)
         if token.stop_requested:

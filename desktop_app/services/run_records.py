@@ -48,7 +48,9 @@ class RunRecords:
         """A new run begins; what it does is not the old folder's."""
         self.folder = None
 
-    def open(self, config: RunConfig, *, card: Card | None, resumed_from: Path | None) -> SessionFolder:
+    def open(
+        self, config: RunConfig, *, card: Card | None, resumed_from: Path | None, scenario: str | None = None
+    ) -> SessionFolder:
         """Make a folder and record into it. ``FloodmarkError`` in one line when nothing can be kept."""
         problem = writable_problem(sessions_folder())
         if problem is not None:
@@ -62,6 +64,7 @@ class RunRecords:
                 card={} if card is None else {"name": card.name, "uuid": card.uuid, "simulated": card.simulated},
                 anchor_wall_s=self._clock.anchor_wall_s,
                 resumed_from=resumed_from,
+                scenario=scenario,
             )
             folder_lock = _locked(folder)
         except OSError as error:

@@ -41,7 +41,7 @@ from desktop_app.services.process_control import ProcessControl
 from desktop_app.services.run_desk import RunDesk, RunOrder, TrainerFactory
 from desktop_app.services.run_feed import CHECKPOINT_NOTICE
 from desktop_app.services.run_records import RunRecords
-from desktop_app.services.scenarios import Scenario, Stage, check_memory, find_scenario
+from desktop_app.services.scenarios import SCENARIOS, Scenario, check_memory, find_scenario
 from desktop_app.services.session_folder import SessionFolder, find_resume_offer
 from desktop_app.services.snapshot_reader import SnapshotReader
 from desktop_app.services.surroundings import describe_surroundings
@@ -111,6 +111,7 @@ class Session:
             notices=self._board,
             train=train,
         )
+        self._scenario: Scenario | None = None  # of the active or last run
         self._stages = ClosingStages()
         for name, end in (
             ("recorder", self._records.close),
@@ -176,16 +177,23 @@ class Session:
         config: RunConfig,
         *,
         resume_from: Path | None = None,
-        fault: str | None = None,
-        scenario: str | None = None,
-        stage: Stage | None = None,
+        scenario: Scenario | None = None,
     ) -> None:
-        """Start a run; what goes wrong appears in ``run`` as FAILED. A run that is active already stays."""
+        """Start a run; what goes wrong appears in ``run`` as FAILED. A run that is active already stays.
+
+        A run of the demonstration's name that follows it is the demonstration again, with what was changed: other
+        settings mend no mistake in the code.
+        """
         if self.run.get().state.active:
             return
+        if scenario is None and resume_from is None:
+            scenario = self._shown_again(config)
+            if scenario is not None and not self._has_memory_for(scenario):
+                return
+        self._scenario = scenario
         self.run_config.set(config)
         self.resume_offer.set(None)
-        order = RunOrder(config, None, resume_from=resume_from, fault=fault, scenario=scenario, stage=stage or Stage())
+        order = _order(config, scenario, resume_from)
         try:
             card = self._take_card(config)
             check_trainable(card)
@@ -198,30 +206,17 @@ class Session:
 
     def start_scenario(self, config: RunConfig, *, scenario: Scenario | None, resume_from: Path | None = None) -> None:
         """Start what a command asked for: a demonstration, or with ``scenario`` None a plain run."""
-        if scenario is None:
-            self.start(config, resume_from=resume_from)
-        else:
-            self.start(
-                config,
-                resume_from=resume_from,
-                fault=scenario.fault,
-                scenario=scenario.name,
-                stage=scenario.stage,
-            )
+        self.start(config, resume_from=resume_from, scenario=scenario)
 
     def start_demo(self, name: str) -> None:
         """Start the demonstration of that name; what stands in its way becomes a notice."""
         try:
-            scenario, card = find_scenario(name), self.selected_card()
-            on_simulated = scenario.config.card is not None or (card is not None and card.simulated)
-            if on_simulated:
-                capacity_bytes = (card.capacity_bytes if card is not None else None) or 0
-                available_bytes = self.host_available_bytes()
-                check_memory(scenario, capacity_bytes=capacity_bytes, available_bytes=available_bytes)
+            scenario = find_scenario(name)
         except FloodmarkError as error:
             self.add_notice(error.code, error.message, level="error")
             return
-        self.start_scenario(scenario.config, scenario=scenario)
+        if self._has_memory_for(scenario):
+            self.start_scenario(scenario.config, scenario=scenario)
 
     def is_watching(self) -> bool:
         """The cards are known and the host was read once: a run can be judged and started."""
@@ -348,6 +343,24 @@ class Session:
         """
         return self._stages.close_all()
 
+    def _shown_again(self, config: RunConfig) -> Scenario | None:
+        """The demonstration that ran last, where this is it again under its name."""
+        last = self._scenario
+        return None if last is None or config.title != last.config.title else replace(last, config=config)
+
+    def _has_memory_for(self, scenario: Scenario) -> bool:
+        """Whether this computer has the RAM of a simulated card that is filled; if not, a notice says so."""
+        card = self.selected_card()
+        if scenario.config.card is None and (card is None or not card.simulated):
+            return True
+        capacity_bytes = (card.capacity_bytes if card is not None else None) or 0
+        try:
+            check_memory(scenario, capacity_bytes=capacity_bytes, available_bytes=self.host_available_bytes())
+        except FloodmarkError as error:
+            self.add_notice(error.code, error.message, level="error")
+            return False
+        return True
+
     def _take_card(self, config: RunConfig) -> Card | None:
         """As ``card_for``; a simulated card that the run names joins the others and is the one on show."""
         name = simulated_name(config, self.cards.get())
@@ -419,12 +432,22 @@ class Session:
 
     def _take_up(self, offer: ResumeOffer) -> None:
         """Runs in: a short thread of its own, because it reads the disk."""
+        folder = SessionFolder(offer.session_path)
         try:
-            config = load_config(SessionFolder(offer.session_path).config_path)
+            config = load_config(folder.config_path)
         except FloodmarkError as error:
             self.add_notice("resume.failed", error.message, level="error")
             return
-        self.start(config, resume_from=offer.checkpoint_path)
+        scenario = SCENARIOS.get(str(folder.read_facts().get("scenario")))
+        self.start(config, resume_from=offer.checkpoint_path, scenario=scenario)
+
+
+def _order(config: RunConfig, scenario: Scenario | None, resume_from: Path | None) -> RunOrder:
+    """What is to be run; the card is chosen later."""
+    order = RunOrder(config, None, resume_from=resume_from)
+    if scenario is None:
+        return order
+    return replace(order, fault=scenario.fault, scenario=scenario.name, stage=scenario.stage)
 
 
 def _end_in_time(end: Callable[[float], bool], patience_s: float) -> None:

@@ -113,8 +113,10 @@ def create_session(
     card: Mapping[str, Any],
     anchor_wall_s: float,
     resumed_from: Path | None = None,
+    scenario: str | None = None,
 ) -> SessionFolder:
-    """Make a new folder under ``parent`` and write what is known at the start. Raises ``OSError``."""
+    """Make a new folder under ``parent`` and write what is known at the start. ``scenario``: the demonstration, for a
+    run that is one. Raises ``OSError``."""
     stem = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime()) + "_" + _safe_name(run_name)
     parent.mkdir(parents=True, exist_ok=True)
     folder = SessionFolder(_make_unique(parent, stem))
@@ -124,6 +126,7 @@ def create_session(
         {
             "schema": SCHEMA,
             "run_name": run_name,
+            "scenario": scenario,
             "started_wall_s": time.time(),
             "clock_anchor_wall_s": anchor_wall_s,
             "resumed_from": None if resumed_from is None else str(resumed_from),
