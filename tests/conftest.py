@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.turns import turn
 
 # Before any Qt is loaded. Tests of real windows set QT_QPA_PLATFORM themselves.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -18,6 +20,13 @@ os.environ.setdefault("QT_QPA_PLATFORMTHEME", "")
 THREAD_GRACE_S = 3.0
 # Pools that libraries keep for the life of the process.
 POOL_NAMES = ("ThreadPoolExecutor", "pymp-", "asyncio_", "QThread", "Dummy-")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tests marked ``alone`` run while no other worker runs one; waiting is no part of a test's time limit."""
+    with turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
