@@ -153,10 +153,17 @@ def export_session(options: argparse.Namespace) -> int:
 
 def import_logs(options: argparse.Namespace) -> int:
     """``floodmark import``: what could be read is a session; what could not is said."""
-    from desktop_app.services import import_report, log_import
+    from desktop_app.services import import_report, import_result, log_import
 
-    result = log_import.import_logs(options.files, parent=options.out, interval_s=options.interval, dates=options.dates)
-    log_import.check(result)
+    result = log_import.import_logs(
+        options.files,
+        parent=options.out,
+        interval_s=options.interval,
+        dates=options.dates,
+        zone=options.zone,
+        start=options.start,
+    )
+    import_result.check(result)
     print(import_report.as_json(result) if options.json else import_report.as_text(result))
     return ExitCode.DONE
 

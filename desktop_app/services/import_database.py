@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,8 @@ _TABLES: Final = (
 UNTIMED: Final = "telemetry_untimed"
 _DETAILS: Final = "details"
 _DETAILS_UNTIMED: Final = "details_untimed"
+_TIMED: Final = ("telemetry", _DETAILS, "import_reasons", "import_raw", "import_processes")
+_WORDS: Final = frozenset({"name", "text"})  # columns of a run's tables that are no numbers
 _NAMED: Final = {
     "telemetry": _COLUMNS,
     UNTIMED: _COLUMNS,
@@ -37,10 +39,14 @@ _NAMED: Final = {
 class ImportDatabase:
     """Writes rows in batches into a new ``samples.db``. Raises ``sqlite3.Error``."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, fill: sqlite3.Connection | None = None) -> None:
         SessionDatabase.open(path).close()  # the tables of every session
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._waiting: dict[str, list[tuple[object, ...]]] = {}
+        if fill is not None:
+            fill.backup(self._connection)
+            self._connection.execute("BEGIN")
+            return
         self._connection.execute("BEGIN")
         for statement in _TABLES:
             self._connection.execute(statement)
@@ -73,12 +79,53 @@ class ImportDatabase:
                 "import_processes", (card.number, at, process.pid, process.name, process.kind, memory.value, reason)
             )
 
+    def convert_times(self, convert: Callable[[float], float]) -> None:
+        """Every time so far by ``convert``: what was taken for local time is compared with UTC now."""
+        self._flush_all()
+        self._connection.create_function("converted", 1, convert, deterministic=True)
+        for table in _TIMED:
+            self._connection.execute(f"UPDATE {table} SET t_s = converted(t_s) WHERE t_s NOT NULL")  # noqa: S608 - our own
+
+    def copy(self, path: Path) -> ImportDatabase:
+        """The same rows in a new database: those of the cards beside another run."""
+        self._flush_all()
+        self._connection.execute("COMMIT")
+        other = ImportDatabase(path, fill=self._connection)
+        self._connection.execute("BEGIN")
+        return other
+
+    def span(self) -> tuple[float, float] | None:
+        """First and last time of a card's rows."""
+        self._flush_all()
+        first, last = self._connection.execute("SELECT min(t_s), max(t_s) FROM telemetry").fetchone()
+        return None if first is None else (first, last)
+
+    def set_cards_apart(self) -> None:
+        """Their times are of another clock than the axis."""
+        self._flush_all()
+        for table, names in (("telemetry", _COLUMNS), (_DETAILS, _DETAIL_COLUMNS)):
+            numbered = names.replace('"t_s"', "row_number() OVER (PARTITION BY gpu ORDER BY rowid) - 1", 1)
+            self._connection.execute(
+                f"INSERT INTO {table}_untimed ({names}) SELECT {numbered} FROM {table}"  # noqa: S608 - our own
+            )
+            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own
+        for table in ("import_reasons", "import_raw", "import_processes"):
+            self._connection.execute(f"UPDATE {table} SET t_s = NULL")  # noqa: S608 - our own
+
+    def add_run(self, tables: Mapping[str, Iterable[Sequence[object]]], columns: Mapping[str, Sequence[str]]) -> None:
+        """Tables of a training, with their rows in the order of ``columns``."""
+        for table, names in columns.items():
+            kinds = ", ".join(f'"{name}" {"TEXT" if name in _WORDS else "REAL"}' for name in names)
+            self._connection.execute(f"CREATE TABLE {table} ({kinds})")
+            places = ", ".join("?" * len(names))
+            # sqlite3 stores NaN as NULL by itself.
+            self._connection.executemany(f"INSERT INTO {table} VALUES ({places})", tables[table])  # noqa: S608 - our own
+
     def finish(self, *, earliest_s: float, any_timed: bool) -> None:
         """Times from the earliest row on; rows without times on the axis where none has one."""
-        for table in tuple(self._waiting):
-            self._flush(table)
+        self._flush_all()
         if any_timed and earliest_s:
-            for table in ("telemetry", _DETAILS, "import_reasons", "import_raw", "import_processes"):
+            for table in _TIMED:
                 self._connection.execute(f"UPDATE {table} SET t_s = t_s - ?", (earliest_s,))  # noqa: S608 - our own
         if not any_timed:
             self._connection.execute(f"INSERT INTO telemetry ({_COLUMNS}) SELECT {_COLUMNS} FROM {UNTIMED}")  # noqa: S608
@@ -92,6 +139,10 @@ class ImportDatabase:
 
     def close(self) -> None:
         self._connection.close()
+
+    def _flush_all(self) -> None:
+        for table in tuple(self._waiting):
+            self._flush(table)
 
     def _put(self, table: str, row: tuple[object, ...]) -> None:
         rows = self._waiting.setdefault(table, [])

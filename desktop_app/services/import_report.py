@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from desktop_app.core.telemetry import Reading
 from desktop_app.core.units import format_bytes
+from desktop_app.services.import_axis import Clock
 from desktop_app.services.import_cards import FieldSummary, ImportedCard
-from desktop_app.services.log_import import Clock, Import
+from desktop_app.services.import_result import Import, ImportedFile
+from desktop_app.services.import_run_report import run_facts, run_lines
 from desktop_app.telemetry.logs.record import LoggedInstance, LoggedProcess
 
 _MOST_SHOWN: Final = 12
+_WITHOUT_TIMES: Final = frozenset({Clock.NONE, Clock.INTERVAL, Clock.ELAPSED})
+_MOST_PASSED_OVER: Final = 200
 _LONGEST_NAME: Final = 100  # what a damaged file calls a card or a field can be the rest of the file
 _CLOCKS: Final = {
     Clock.UTC: "UTC",
     Clock.LOCAL: "local time of a place that the log does not name",
     Clock.TIME_OF_DAY: "times of a day that the log does not name",
+    Clock.ELAPSED: "seconds since the training began; the log does not say when that was (--start TIME does)",
     Clock.INTERVAL: "no times in the log; rows as far apart as you said",
     Clock.NONE: "no times in the log; t_s is the number of the row (--interval SECONDS sets it)",
 }
@@ -38,7 +44,9 @@ def as_facts(result: Import) -> dict[str, Any]:
                 "remarks": [{"line": line, "text": text} for text, line in file.notes.remarks.items()],
             }
             for file in result.files
+            if not file.passed_over
         ],
+        "passed_over": [str(file.path) for file in result.files if file.passed_over][:_MOST_PASSED_OVER],
         "clock": result.clock.value,
         "first": _moment(result, result.first_s),
         "last": _moment(result, result.last_s),
@@ -46,14 +54,17 @@ def as_facts(result: Import) -> dict[str, Any]:
         "rows": result.rows,
         "rows_without_time": result.untimed_rows,
         "times_that_step_back": result.steps_back,
+        "local_times_taken_as_this_computers": result.assumes_zone,
+        "runs": [run_facts(run) for run in result.runs],
         "cards": [_card_facts(card) for card in result.cards],
         "kept_as_written": result.raw_fields,
     }
 
 
 def as_json(result: Import) -> str:
-    path = None if result.session is None else str(result.session.path)
-    return json.dumps({"session": path, **as_facts(result)}, ensure_ascii=False, indent=1)
+    paths = [str(session.path) for session in result.sessions]
+    said = {"session": paths[0] if paths else None, "sessions": paths, **as_facts(result)}
+    return json.dumps(_plain(said), ensure_ascii=False, indent=1)
 
 
 def as_text(result: Import) -> str:
@@ -62,32 +73,46 @@ def as_text(result: Import) -> str:
 
 
 def _lines(result: Import) -> Iterator[str]:
-    if result.session is not None:
-        yield f"Session: {result.session.path}"
+    for session in result.sessions:
+        yield f"Session: {session.path}"
     for file in result.files:
         if file.problem is None:
             yield f"  {file.path}: {', '.join(file.kinds)}, {_many(file.records, 'record')}"
-    yield f"Times: {_span(result)}; {_many(result.rows, 'row')}"
+    yield f"Times: {_span(result)}" + (f"; {_many(result.rows, 'row')}" if result.cards else "")
+    if result.assumes_zone:
+        yield "  local times are taken as this computer's, to compare them with UTC; --zone says another"
     if result.untimed_rows:
         have = "has" if result.untimed_rows == 1 else "have"
-        yield f"  {_many(result.untimed_rows, 'row')} {have} no time to compare: kept apart in telemetry_untimed"
+        when = f" ({_moment(result, result.first_s)})" if result.cards_apart else ""
+        yield f"  {_many(result.untimed_rows, 'row')}{when} {have} no time to compare: kept apart in telemetry_untimed"
     if result.steps_back:
         yield f"  {result.steps_back:,} times the clock steps back; rows stay at the times that they say"
+    for run in result.runs:
+        yield from run_lines(run, several=len(result.runs) > 1)
     for card in result.cards:
         yield from _card_lines(card)
     raw = result.raw_fields
     if raw:
         yield f"Kept as written, not among our fields ({len(raw)}): {_some(raw)}"
     for file in result.files:
-        for text, line in file.notes.remarks.items():
-            yield f"Note: {file.path.name}, line {line}: {text}"
-        for why, count in file.notes.counts.items():
-            first = next(item for item in file.notes.left_out if item.why == why)
-            quoted = f": {first.text}" if first.text else ""
-            more = f" ({count:,} lines)" if count > 1 else ""
-            yield f"Left out: {file.path.name}, line {first.line}: {why}{more}{quoted}"
-        if file.problem is not None:
-            yield f"Not read: {file.path}{file.problem}"
+        if not file.passed_over:
+            yield from _file_lines(file)
+    passed_over = [file.path for file in result.files if file.passed_over]
+    if passed_over:
+        names = _some([str(path) for path in passed_over])
+        yield f"Passed over in folders, of no kind that is read ({len(passed_over):,}): {names}"
+
+
+def _file_lines(file: ImportedFile) -> Iterator[str]:
+    for text, line in file.notes.remarks.items():
+        yield f"Note: {file.path.name}, line {line}: {text}"
+    for why, count in file.notes.counts.items():
+        first = next(item for item in file.notes.left_out if item.why == why)
+        quoted = f": {first.text}" if first.text else ""
+        more = f" ({count:,} lines)" if count > 1 else ""
+        yield f"Left out: {file.path.name}, line {first.line}: {why}{more}{quoted}"
+    if file.problem is not None:
+        yield f"Not read: {file.path}{file.problem}"
 
 
 def _card_lines(card: ImportedCard) -> Iterator[str]:
@@ -118,7 +143,7 @@ def _figure(name: str, value: float) -> str:
 
 
 def _span(result: Import) -> str:
-    if result.first_s is None or result.last_s is None:
+    if result.first_s is None or result.last_s is None or result.clock in _WITHOUT_TIMES:
         return _CLOCKS[result.clock]
     first, last = _moment(result, result.first_s), _moment(result, result.last_s)
     return (first or "") + (f" to {last}" if first != last else "") + f" ({_CLOCKS[result.clock]})"
@@ -163,6 +188,15 @@ def _card_facts(card: ImportedCard) -> dict[str, Any]:
         "processes": [_process(process) for process in card.processes.values()],
         "instances": [_instance(instance) for instance in card.instances],
     }
+
+
+def _plain(value: Any) -> Any:
+    """JSON has neither NaN nor infinity: unknown is null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _reading(reading: Reading) -> dict[str, Any]:

@@ -35,7 +35,8 @@ def test_every_option_is_described() -> None:
 
     folder = ROOT / "docs" / "guide"
     guide = (folder / "command-line.md").read_text(encoding="utf-8")
-    pages = {page.name: page.read_text(encoding="utf-8") for page in (folder / "estimate.md", folder / "snapshot.md")}
+    of_commands = [folder / f"{name}.md" for name in ("estimate", "snapshot", "import")]
+    pages = {page.name: page.read_text(encoding="utf-8") for page in of_commands}
     assert all(f"]({name})" in guide for name in pages), "the page of the command line leads to them"
     guide += "".join(pages.values())
     parser = _parser()

@@ -1,4 +1,4 @@
-"""Text of ``nvidia-smi`` alone or in the midst of another log, line by line: what is not about cards is passed over."""
+"""Text of ``nvidia-smi`` and of trainings, each alone or in the midst of another, line by line; the rest is listed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from desktop_app.telemetry.logs.smi_monitor import MonitorSection, monitor_heade
 from desktop_app.telemetry.logs.smi_query import QuerySection, opens_query
 from desktop_app.telemetry.logs.smi_table import TableSection, opens_table
 from desktop_app.telemetry.logs.times import DateOrder, stamp_of
+from desktop_app.telemetry.logs.training_lines import KIND, TrainingLines
 
-NOT_OF_CARDS: Final = "not about cards"
+NOT_KNOWN: Final = "neither about cards nor a step of a training"
 _LINES_TO_TABLE: Final = 3
 # What the tools say instead of an answer, and what it means.
 _FAILURES: Final = (
@@ -74,7 +75,7 @@ class _CsvSection:
 
 
 class TextReader:
-    """Reads lines in their order. ``sections``: which kinds were found."""
+    """Reads lines in their order. ``sections``: which kinds were found; ``training``: steps between them."""
 
     def __init__(self, notes: Notes, *, order: DateOrder = DateOrder.UNKNOWN) -> None:
         self._notes = notes
@@ -82,6 +83,7 @@ class TextReader:
         self._current: Section | None = None
         self._time: tuple[int, Stamp] | None = None  # a line that is a time and nothing else
         self.sections: dict[str, int] = {}  # kind → first line
+        self.training = TrainingLines(notes)
 
     def read(self, text: str) -> Iterator[LogRecord]:
         for number, line in numbered_lines(text):
@@ -108,8 +110,10 @@ class TextReader:
         if records is not None:
             yield from records
             return
-        if line.strip(" +-=|"):
-            self._notes.leave_out(number, NOT_OF_CARDS, line)
+        if self.training.feed(number, line):
+            self.sections.setdefault(KIND, number)
+        elif line.strip(" +-=|"):
+            self._notes.leave_out(number, NOT_KNOWN, line)
 
     def _open(self, number: int, line: str) -> Section | None:
         notes = self._notes

@@ -13,8 +13,10 @@ import pytest
 from desktop_app import cli
 from desktop_app.core.errors import FloodmarkError
 from desktop_app.core.telemetry import GPU_FIELDS
+from desktop_app.services.import_axis import Clock
 from desktop_app.services.import_report import as_text
-from desktop_app.services.log_import import Clock, Import, import_logs
+from desktop_app.services.import_result import Import
+from desktop_app.services.log_import import import_logs
 from desktop_app.services.session_folder import find_resume_offer, sessions
 
 MIB = 1024**2
@@ -186,13 +188,15 @@ def test_exit_codes_and_one_clear_line(tmp_path: Path, parent: Path, capsys: pyt
     good, plain = put(tmp_path, "smi.csv", TWO_CARDS), put(tmp_path, "notes.txt", "dear diary\n")
     empty, headless = put(tmp_path, "empty.csv", ""), put(tmp_path, "head.csv", HEAD)
     mismatch = put(tmp_path, "err.txt", "Failed to initialize NVML: Driver/library version mismatch\n")
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
     damaged = tmp_path / "cut.gz"
     damaged.write_bytes(gzip.compress(TWO_CARDS.encode())[:-12])
     for file, expected, words in (
         (plain, 2, "of no kind that can be read"),
         (empty, 2, "is empty"),
         (tmp_path / "none.csv", 2, "No such file"),
-        (tmp_path, 2, "folder"),
+        (nothing, 2, "folder without files"),
         (damaged, 2, "damaged gzip"),
         (headless, 1, "has no row"),
         (mismatch, 1, "reboot"),

@@ -169,7 +169,7 @@ def test_captures_of_everything(name: str) -> None:
         "nvidia-smi pmon",
         "nvidia-smi dmon",
     }
-    assert set(log.notes.counts) == {"not about cards"}
+    assert set(log.notes.counts) == {"neither about cards nor a step of a training"}
     assert len({record.card.bus_id for record in records}) == 1
     draw = DRAW[name[:11]]
     rows = [record for record in records if record.readings]
@@ -226,12 +226,73 @@ def test_eight_cards_in_a_training_log() -> None:
     ]  # fmt: skip
     assert {record.stamp.seconds for record in records} == {1733660665.0}  # 8 December 2024, 12:24:25
     assert {record.facts["total_bytes"].value for record in records} == {81559 * MIB}
-    assert set(log.notes.counts) == {"not about cards"}
+    assert set(log.notes.counts) == {"neither about cards nor a step of a training"}
 
 
-def test_a_training_log_without_cards() -> None:
-    records, log = load("text_logs", "llmc_track2_main.log")
-    assert (records, log.kinds) == ([], {})
+def scalars(log: OpenLog, name: str) -> list[tuple[float, float]]:
+    training = log.training
+    number = training.names.index(name)
+    return [
+        (training.step[row], value)
+        for row, of, value in zip(training.scalar_row, training.scalar_name, training.scalar_value, strict=True)
+        if of == number
+    ]
+
+
+def test_the_steps_below_the_table() -> None:
+    _, log = load("text_logs", "modded_nanogpt_smi_plus_steps.txt")
+    losses = scalars(log, "val_loss")
+    assert len(losses) == 13
+    assert (losses[0], losses[-1]) == ((0, 10.8258), (1480, 3.2773))
+    assert [step for step, _ in losses] == [*range(0, 1480, 125), 1480]
+    times = dict(scalars(log, "train_time [ms]"))
+    assert (times[1], times[2], times[4], times[1479]) == (23764, 23887, 24167, 236597)
+    assert scalars(log, "step_avg [ms]")[-2:] == [(1480, 161.07), (1480, 161.12)]
+    assert log.notes.counts == {"neither about cards nor a step of a training": 3}
+
+
+def test_llm_c() -> None:
+    _, log = load("text_logs", "llmc_track2_main.log")
+    losses = scalars(log, "tel")
+    assert [step for step, _ in losses] == list(range(0, 60_001, 250))
+    assert (losses[0][1], losses[1][1], losses[4][1], losses[-2][1], losses[-1][1]) == (
+        10.983,
+        6.3097,
+        4.3734,
+        2.9281,
+        2.9282,
+    )
+    assert not log.notes.left_out
+
+
+def test_events_of_lax() -> None:
+    """The figures are those of tensorboard 2.21.0."""
+    _, log = load("tfevents", "lax", "run_2", "events.out.tfevents.1622543341.host-a.2.4")
+    assert {name: len(scalars(log, name)) for name in log.training.names} == {
+        "lax/foo": 120,
+        "lax/bar_2": 120,
+        "lax/bar_3": 120,
+    }
+    assert (scalars(log, "lax/foo")[0], scalars(log, "lax/foo")[-1]) == (
+        (0, 2.8140063285827637),
+        (119, 2.4575743675231934),
+    )
+    assert scalars(log, "lax/bar_3")[-1] == (119, 2.7924323081970215)
+    assert (log.training.seconds[0], log.training.seconds[-1]) == (1622543341.818728, 1622543341.848019)
+    assert not log.notes.left_out
+
+
+def test_events_of_lightning() -> None:
+    _, log = load("tfevents", "mnist_lightning", "events.out.tfevents.1785441771.host-c.3.3")
+    assert scalars(log, "hp_metric") == [(0, -1.0)]
+    assert scalars(log, "val_loss")[0] == (1718, 0.07071327418088913)
+    assert scalars(log, "val_accuracy")[-1] == (8594, 0.9846000075340271)
+    assert [scalars(log, "train_loss")[at] for at in (0, -1)] == [
+        (1718, 0.146479994058609),
+        (8594, 0.019999271258711815),
+    ]
+    assert [value for _, value in scalars(log, "epoch")] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert list(log.training.kept_out) == ["hparams"]
 
 
 def test_rocm() -> None:
