@@ -85,6 +85,7 @@ def lateness_ms(parent: QObject, qtbot: QtBot, *, intervals: int = WATCHED) -> l
     return sorted(max(0.0, 1e3 * (b - a) - TIMER_MS) for a, b in itertools.pairwise(ticks))
 
 
+@pytest.mark.alone
 def test_a_blocked_card_delays_neither_window_nor_the_other_card_nor_the_end(
     make_window: Callable[..., MainWindow], qtbot: QtBot, session: Session, backend: HalfBlocked
 ) -> None:

@@ -152,6 +152,7 @@ def test_a_scrape_that_fails_is_no_good_one(caplog: pytest.LogCaptureFixture) ->
     assert endpoint.close()
 
 
+@pytest.mark.alone
 def test_clients_that_say_nothing_keep_nobody_waiting(endpoint: MetricsEndpoint) -> None:
     place = ("127.0.0.1", endpoint.address.port)
     with ExitStack() as held:

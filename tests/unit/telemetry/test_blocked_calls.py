@@ -124,6 +124,7 @@ def stands(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Stand]]:
         stand.sampler.stop()
 
 
+@pytest.mark.alone
 class TestABlockedCard:
     def test_the_others_go_on_and_it_is_asked_once(self, stands: Callable[..., Stand]) -> None:
         stand = stands("ABC", shut="B")
@@ -177,6 +178,7 @@ class TestABlockedCard:
         assert "close" not in stand.gates.calls
 
 
+@pytest.mark.alone
 def test_an_opening_that_blocks_leaves_the_computer_watched_and_the_end_free(stands: Callable[..., Stand]) -> None:
     stand = stands("A", shut="open")
     stand.until(lambda: len(stand.recorder.hosts) > 3)
@@ -245,7 +247,7 @@ class TestSleep:
         assert rig.sampler.missed == 150
 
     def test_stalls_neither_move_the_grid_nor_lose_a_tick_unsaid(self) -> None:
-        """Ten minutes with a stall of 3 s every minute; ``benchmarks/sampler_cost.py --hours 24`` plays a day."""
+        """Ten minutes with a stall of 3 s every minute; ``benchmarks/day_of_sampling.py`` plays a day."""
         rig = make_rig(work_s=lambda read: 3.0 if read % 300 == 299 else 0.004)
         rig.run_for(600.0)
         assert rig.sampler.cost().samples + rig.sampler.missed == pytest.approx(600 * 5, abs=1)
