@@ -15,7 +15,7 @@ from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import ConfigError, ExitCode, FloodmarkError, NoSuchDeviceError
 from desktop_app.core.forecasts import Verdict
 from desktop_app.core.load import CardLoad
-from desktop_app.core.steps import RunState
+from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.core.units import format_bytes
 from desktop_app.launch import Job, Launch
 from desktop_app.services import report as reports
@@ -263,7 +263,7 @@ def _train_headless(session: Session, job: Job, launch: Launch) -> int:
             session.stop()
             session.wait_for_run()
     except KeyboardInterrupt:
-        print("Stopping at the next step; a checkpoint is saved. Once more ends at once.", file=sys.stderr)
+        print("Stopping before the next step; the last whole one is saved. Once more ends at once.", file=sys.stderr)
         session.stop()
         session.wait_for_run(_STOP_PATIENCE_S)
     return _finish(session, job, launch)
@@ -300,7 +300,16 @@ def _finish(session: Session, job: Job, launch: Launch) -> int:
             print(f"floodmark: {advice}", file=sys.stderr)
     else:
         print(_summary(report))
+    if status.state is not RunState.FAILED:
+        print(_saved(status))
     return int(reports.exit_code(status))
+
+
+def _saved(status: RunStatus) -> str:
+    """Where the run could be taken up, or why nowhere."""
+    if status.checkpoint_path is not None:
+        return f"Checkpoint: {status.checkpoint_path}"
+    return f"No checkpoint was saved{'' if status.step else ': no step had ended'}."
 
 
 def _summary(report: dict[str, Any]) -> str:

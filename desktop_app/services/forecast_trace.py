@@ -165,8 +165,11 @@ class TraceFile:
         """What reading can end with, in one line."""
         try:
             yield
-        except UnicodeError:
-            raise self._error("is not text; a trace is a CSV file in UTF-8") from None
+        except UnicodeError:  # found when a block of the file is decoded, before its lines are counted
+            after = f", after line {self._lines}," if self._lines else ""
+            raise ConfigError(
+                "forecast.bad_trace", f"{self.name}{after} is not text; a trace is a CSV file in UTF-8."
+            ) from None
         except csv.Error as error:
             raise self._error(f"cannot be read as CSV ({error}); is a quote not closed?") from None
         except (EOFError, zlib.error, gzip.BadGzipFile):

@@ -34,6 +34,7 @@ def make_report(session: Session, *, scenario: str | None) -> dict[str, Any]:
         "card": _card(card),
         "steps": status.step,
         "epochs": status.epochs_done,
+        "checkpoint": status.checkpoint_path,
         "skipped_files": status.skipped_files,
         "loss_first": _plain(status.loss_first),
         "loss_last": _plain(status.loss_last),

@@ -52,7 +52,7 @@ def read_seconds(cell: str, *, least: float = -math.inf) -> float | None:
         return None
     number = _number(cell, what="seconds")
     if number < least:
-        raise CellError("a duration cannot be negative")
+        raise CellError("is negative, which no duration is; leave the cell empty when it is unknown")
     return number
 
 
@@ -64,9 +64,9 @@ def read_count(cell: str) -> int | None:
         return None
     number = _number(cell, what="a whole number")
     if number < 0:
-        raise CellError("a count cannot be negative; leave the cell empty when it is unknown")
+        raise CellError("is negative; leave the cell empty when the count is unknown")
     if number != int(number):
-        raise CellError("write a whole number")
+        raise CellError("is not whole; write a whole number")
     if number >= _NONSENSE_BYTES:
         raise CellError("is too large for a count")
     return int(number)
@@ -81,13 +81,13 @@ def read_bytes(cell: str) -> int | None:
         return None
     figure = cell.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     unit = cell[len(figure) :].lower()
-    if unit in _DECIMAL_UNITS:
-        raise CellError("KB, MB and GB mean two things; write bytes, or KiB, MiB, GiB")
+    if unit in _DECIMAL_UNITS and figure:
+        raise CellError("has a unit that means two things (KB, MB, GB); write bytes, or KiB, MiB, GiB")
     if unit not in _UNITS and unit:
-        raise CellError("write bytes as a number, or with KiB, MiB or GiB")
+        raise CellError(_infinite(cell) or "is not a size; write bytes as a number, or with KiB, MiB or GiB")
     number = _number(figure.strip(), what="bytes") * 1024.0 ** _UNITS.get(unit, 0)
     if number < 0:
-        raise CellError("bytes cannot be negative; leave the cell empty when they are unknown")
+        raise CellError("is negative; leave the cell empty when the bytes are unknown")
     return round(number) if number < _NONSENSE_BYTES else None
 
 
@@ -114,13 +114,23 @@ def _number(cell: str, *, what: str) -> float:
         number = float(re.sub(r"[,_  '’ ]", "", cell))
     elif _DECIMAL_COMMA.fullmatch(cell):
         raise CellError(f"has a decimal comma; write {cell.replace(',', '.')}")
-    elif cell.lower().lstrip("+-") in ("inf", "infinity"):
-        raise CellError("infinity is no figure; leave the cell empty when it is unknown")
     else:
-        raise CellError(f"is not {what}; leave the cell empty when it is unknown")
+        raise CellError(_infinite(cell) or f"is not {what}; leave the cell empty when it is unknown")
     if not math.isfinite(number):
         raise CellError("is too large")
     return number
+
+
+def _infinite(cell: str) -> str | None:
+    """What is wrong with it, where it is infinity."""
+    if cell.lower().lstrip("+-") in ("inf", "infinity"):
+        return "is infinite, which no figure is; leave the cell empty when it is unknown"
+    return None
+
+
+def _capacity(cell: str) -> int | None:
+    """No card has 0 bytes: a driver that says so does not know."""
+    return read_bytes(cell) or None
 
 
 def _text(cell: str) -> str:
@@ -137,6 +147,7 @@ _READERS: Final[Mapping[str, Reader]] = {
     "phase": _text,
     "event": _text,
     "spills": read_flag,
+    "capacity_bytes": _capacity,
 }
 
 

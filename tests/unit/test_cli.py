@@ -368,3 +368,61 @@ def wait_for_steps(sessions: Path, child: subprocess.Popen[bytes]) -> Path:
         except subprocess.TimeoutExpired:
             continue
     raise AssertionError("the run did not get that far")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
+def test_ctrl_c_while_modules_are_imported_shows_no_stack(tmp_path: Path) -> None:
+    program = """
+import os, runpy, signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "desktop_app.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["floodmark", "--version"]
+runpy.run_module("desktop_app", run_name="__main__")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=usual(tmp_path), capture_output=True, timeout=TIMEOUT_S, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
+def test_a_stop_before_the_first_step_says_that_nothing_is_saved(tmp_path: Path) -> None:
+    """Nothing was learnt, so nothing is lost; but who finds no file must not be left to guess why."""
+    config = write_run(tmp_path, make_pictures(tmp_path / "pictures"), max_steps_per_s=0.01)
+    report = tmp_path / "r.json"
+    child = subprocess.Popen(
+        [*command("train", str(config), "--headless", "--report", str(report))],
+        env=usual(tmp_path / "data"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        facts = wait_for_session(tmp_path / "data" / "sessions", child)
+        child.send_signal(signal.SIGINT)
+        out, error = child.communicate(timeout=TIMEOUT_S)
+    finally:
+        child.kill()
+    assert child.returncode == 0, error
+    assert out.splitlines()[-1] == "No checkpoint was saved: no step had ended."
+    assert "Stopping before the next step" in error
+    content = json.loads(report.read_text(encoding="utf-8"))
+    assert (content["state"], content["steps"], content["checkpoint"]) == ("stopped", 0, None)
+    assert json.loads(facts.read_text(encoding="utf-8"))["ended"]["state"] == "stopped"
+
+
+def wait_for_session(sessions: Path, child: subprocess.Popen[str]) -> Path:
+    """The facts of the run, as soon as it has some: it is being prepared."""
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline_s and child.poll() is None:
+        for facts in sessions.glob("*/session.json"):
+            return facts
+        try:
+            child.wait(0.02)
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError("the run did not get that far")

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import random
+import re
 import sys
 import threading
 import tracemalloc
@@ -103,12 +104,18 @@ def test_a_short_row_leaves_the_rest_unknown(tmp_path: Path) -> None:
         ("step,step\n1,2\n", "names the column step twice, at 1 and 2"),
         ("step,Step \n1,2\n", "names the column step twice"),
         ("step;t_s\n1;0,5\n", "line 2: column 2 (t_s): '0,5' has a decimal comma; write 0.5"),
-        ("step,t_s\n1,inf\n", "column 2 (t_s): 'inf' infinity is no figure"),
-        ("step,step_s\n1,-1\n", "cannot be negative"),
-        ("step,capacity_bytes\n1,-1\n", "bytes cannot be negative"),
+        ("step,t_s\n1,inf\n", "column 2 (t_s): 'inf' is infinite, which no figure is"),
+        ("step,live_after_bytes\n1,-Infinity\n", "'-Infinity' is infinite, which no figure is"),
+        ("step,live_after_bytes\n1,GB\n", "'GB' is not a size"),
+        ("step,live_after_bytes\n1,5 GB\n", "'5 GB' has a unit that means two things"),
+        ("step,step_s\n1,-1\n", "'-1' is negative, which no duration is"),
+        ("step,capacity_bytes\n1,-1\n", "'-1' is negative; leave the cell empty"),
         ("step,capacity_bytes\n1,24 GB\n", "write bytes, or KiB, MiB, GiB"),
-        ("step,capacity_bytes\n1,2\n2,many\n", "line 3: column 2 (capacity_bytes): 'many' write bytes as a number"),
-        ("step,capacity_bytes\n1.5,2\n", "column 1 (step): '1.5' write a whole number"),
+        (
+            "step,capacity_bytes\n1,2\n2,many\n",
+            "line 3: column 2 (capacity_bytes): 'many' is not a size; write bytes as a number",
+        ),
+        ("step,capacity_bytes\n1.5,2\n", "column 1 (step): '1.5' is not whole; write a whole number"),
         ("step,capacity_bytes\n1,1,024\n", "line 2: has 3 cells, the header has 2"),
         ("step,event\n1,\0\n", "is not text"),
         ('step,event\n1,"never ended\n2,x\n' + "x" * 200_000, "is a quote not closed?"),
@@ -307,3 +314,26 @@ def test_two_thousand_damaged_files_end_in_a_line_or_an_answer(tmp_path: Path) -
             answers += 1
     assert answers > 20
     assert errors > 200
+
+
+def test_a_line_that_is_no_text_is_not_put_where_it_is_not(tmp_path: Path) -> None:
+    """Files are decoded in blocks of 8 KiB: the line at fault lies behind those that were read, not among them."""
+    rows = "".join(f"{step},{10**9 + step}\n" for step in range(1, 2001))
+    path = tmp_path / "run.csv"
+    path.write_bytes(f"step,live_after_bytes\n{rows}".encode() + b"2001,\xe9\n")
+    with pytest.raises(ConfigError) as caught, TraceFile(path) as trace:
+        list(trace.rows())
+    found = re.search(r"after line (\d+), is not text", str(caught.value))
+    assert found is not None
+    assert 1000 < int(found[1]) < 2002
+
+
+def test_a_card_of_no_bytes_is_one_that_is_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.csv"
+    lines = [f"{step},{step / 10},{10**9 + step * 10**7},{12 * 10**8 + step * 10**7},0" for step in range(1, 100)]
+    path.write_text("\n".join(["step,t_s,live_after_bytes,reserved_peak_bytes,capacity_bytes", *lines]) + "\n")
+    assert run(["forecast", str(path), "--json"]) == 0
+    output = capsys.readouterr()
+    summary = json.loads(output.out.splitlines()[-1])
+    assert (summary["first_alert_step"], summary["capacity_bytes"]) == (None, None)
+    assert "give --capacity" in output.err
