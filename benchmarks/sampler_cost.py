@@ -1,32 +1,33 @@
 # ruff: noqa: SLF001  measures the inside
 """What watching costs: a fast tick over 8 cards, against nvitop, gpustat and a spawned nvidia-smi-like program.
 
-All of them read the same fake driver library in the same run (``tests/fake_nvml``), so that only their own work counts.
-CPU milliseconds of all threads of the process (children for the spawned program), median of batches.
-Budget: a fast tick <= 2 ms and <= 0.5 of nvitop's reading of the same fields. nvitop and gpustat: the extra
-``witnesses``; left out where they are missing. Run: ``python benchmarks/sampler_cost.py [--cards 8] [--hours 24]``;
-``--hours`` plays that time at 5 Hz with one card and shows drift, growth and that each tick is accounted for.
+    python benchmarks/sampler_cost.py [--cards 8]
+
+All of them read the same fake driver library in the same run (``tests/fake_nvml``), so that only their own work counts:
+CPU milliseconds of one reading, all threads of the process (children for the spawned program), median of turns. Shares
+are medians over the turns too, each of two batches that ran one after the other. Budgets: a fast tick <= 2 ms, and
+<= 0.5 of what nvitop takes for equal fields, with PCIe and without. Fails when one is missed, or cannot be judged.
+
+nvitop and gpustat are in an environment of their own (``build/witnesses``, as for the tests); it is made when missing.
+A day of watching is ``day_of_sampling.py``.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
-
-import psutil
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.sampler_witness import answer  # noqa: E402
 from desktop_app.core.clock import SessionClock  # noqa: E402
 from desktop_app.core.telemetry import (  # noqa: E402
     FAST_FIELDS,
@@ -43,12 +44,22 @@ from desktop_app.telemetry.sampler import Sampler  # noqa: E402
 from tests.fake_nvml.driver import HERE as FAKE  # noqa: E402
 from tests.fake_nvml.driver import build_library  # noqa: E402
 
+WITNESSES: Final = ROOT / "build" / "witnesses" / "bin" / "python"
 BUDGET_MS: Final = 2.0
 BUDGET_SHARE: Final = 0.5
-BATCHES: Final = 15
-SIZES: Final = 24  # readings of the memory in a played time
-SAME_FIELDS: Final = "nvitop"
-RICH: Final = "rich"
+TURNS: Final = 11
+# Fields of our fast lane that nvitop has too. Its one power is the average over a second; it has no power of the moment
+# and no throttle counters.
+PLAIN_FIELDS: Final = (
+    "utilization_percent",
+    "memory_utilization_percent",
+    "memory_used_bytes",
+    "power_average_w",
+    "temperature_c",
+    "sm_clock_mhz",
+    "memory_clock_mhz",
+)
+PCIE_FIELDS: Final = (*PLAIN_FIELDS, "pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s")
 # Cards that answer everything: GPM, eighteen links, ECC, remapped rows.
 RICH_SCRIPT: Final = "\n".join(
     f"* value {key} {value}"
@@ -60,19 +71,41 @@ RICH_SCRIPT: Final = "\n".join(
 )  # fmt: skip
 
 
+class Contender(NamedTuple):
+    """``kind``: what it does, in our words or ``sampler_witness``'s; ``readings``: in a batch."""
+
+    name: str
+    kind: str
+    readings: int
+    ours: bool = True
+
+
+# Each in a process of its own: nvitop changes functions of the bindings. Neighbours here follow each other in a turn.
+CONTENDERS: Final[Mapping[str, Contender]] = {
+    "pcie": Contender("Floodmark, a tick of 9 fields", "pcie", 25),
+    "nvitop pcie": Contender("nvitop, the same 9 (it waits 20 ms for each PCIe rate)", "pcie", 1, ours=False),
+    "plain": Contender("Floodmark, a tick of 7 fields", "plain", 25),
+    "nvitop plain": Contender("nvitop, the same 7", "plain", 25, ours=False),
+    "tick": Contender("Floodmark, its fast tick of 12 fields", "tick", 25),
+    "fast": Contender("Floodmark, the 12 fields alone, without sampler and threads", "fast", 25),
+    "slow tick": Contender("Floodmark, slow tick (43 fields more, processes), once a second", "slow tick", 4),
+    "rich": Contender("Floodmark, slow tick, cards with GPM and 18 links", "slow tick", 4),
+    "snapshot": Contender("nvitop, as_snapshot()", "snapshot", 1, ours=False),
+    "gpustat": Contender("gpustat, new_query()", "gpustat", 4, ours=False),
+    "spawned": Contender("a spawned program like nvidia-smi that prints 7 fields", "spawned", 4, ours=False),
+}
+
+
 class Quiet:
     """A sink and a host that cost nothing."""
 
     def __init__(self) -> None:
-        self.samples = 0
-        self.last_s = 0.0
         self.readings: Mapping[str, Reading] = {}
 
     def on_cards(self, cards: tuple[Card, ...]) -> None: ...
 
     def on_gpu(self, sample: GpuSample) -> None:
-        self.samples += 1
-        self.last_s, self.readings = sample.t_s, sample.readings
+        self.readings = sample.readings
 
     def on_host(self, t_s: float, readings: Mapping[str, Reading]) -> None: ...
 
@@ -85,7 +118,7 @@ class Quiet:
     def on_instances(self, t_s: float, uuid: str, instances: tuple[InstanceSample, ...]) -> None: ...
 
     def on_outage(self, t_s: float, uuid: str | None, reason: Reason) -> None:
-        print(f"  outage at {t_s:.1f} s: {uuid} {reason}")
+        raise AssertionError(f"outage at {t_s:.1f} s: {uuid} {reason}")
 
     def on_back(self, t_s: float, uuid: str | None) -> None: ...
 
@@ -94,204 +127,143 @@ class Quiet:
         return {}
 
 
-def make_sampler(now_s: list[float], sink: Quiet, *, slow_every_s: float) -> Sampler:
+def floodmark(kind: str) -> Callable[[], object]:
+    """``fast``: the fast fields by the backend alone; else a tick of the whole sampler, of all fast fields or of some,
+    or a ``slow tick``: with slow fields, details and processes."""
+    fields: Sequence[str] = {"plain": PLAIN_FIELDS, "pcie": PCIE_FIELDS}.get(kind, FAST_FIELDS)
+    now_s, sink, slow = [0.0], Quiet(), kind == "slow tick"
     clock = SessionClock(monotonic=lambda: now_s[0], anchor_wall_s=0.0, origin_s=0.0)
-
-    def wait(seconds: float) -> None:
-        now_s[0] += seconds
-
-    return Sampler(
-        NvmlBackend(clock),
+    backend = NvmlBackend(clock, fast_fields=fields)
+    sampler = Sampler(
+        backend,
         clock,
         sink=sink,
-        slow_every_s=slow_every_s,
+        slow_every_s=0.2 if slow else 1e9,
         host=sink,
-        wait=wait,
         asleep=lambda: 0.0,
         patience_s=60.0,
     )
 
-
-def floodmark(part: str) -> Callable[[], object]:
-    """``tick``: a fast tick of the whole sampler, ``slow tick``: one with slow fields, details and processes; ``fast``
-    and ``slow``: the fields by the backend alone."""
-    now_s, sink = [0.0], Quiet()
-    sampler = make_sampler(now_s, sink, slow_every_s=1.0 if part == "slow tick" else 1e9)
-
     def tick() -> None:
-        now_s[0] += 1.0 if part == "slow tick" else 0.2
+        now_s[0] += 0.2
         sampler._tick(now_s[0], late=False)
 
-    tick()  # opens, and reads the slow fields
-    tick()
-    assert (set(sink.readings) == set(FAST_FIELDS)) == (part != "slow tick")
-    backend, cards = sampler._backend, tuple(sampler._cards.values())
-    read = backend.read_fast if part == "fast" else backend.read_slow
-    if part.endswith("tick"):
-        return tick
-    return lambda: [read(card) for card in cards]
+    for _ in range(3):  # opens, reads the slow fields; rates need two
+        tick()
+    assert slow or set(sink.readings) == set(fields)
+    absent = [field for field in fields if sink.readings[field].value is None]
+    assert not absent, f"not read: {absent}"
+    cards = tuple(sampler._cards.values())
+    return (lambda: [backend.read_fast(card) for card in cards]) if kind == "fast" else tick
 
 
-def nvitop_reading(*, pcie: bool) -> Callable[[], object]:
-    """The same fields by nvitop: load, memory, power, temperature, clocks, PCIe (it has no throttle counters)."""
-    from nvitop import Device
-
-    devices = Device.all()
-
-    def read_one(device: Any) -> tuple[Any, ...]:
-        with device.oneshot():
-            return (
-                device.gpu_utilization(),
-                device.memory_utilization(),
-                device.memory_used(),
-                device.power_usage(),
-                device.temperature(),
-                device.sm_clock(),
-                device.memory_clock(),
-                *((device.pcie_tx_throughput(), device.pcie_rx_throughput()) if pcie else ()),
-            )
-
-    return lambda: [read_one(device) for device in devices]
+def have_witnesses() -> bool:
+    """Whether nvitop and gpustat are there, by now."""
+    if not WITNESSES.exists():
+        print("fetching nvitop and gpustat into build/witnesses ...", flush=True)
+        subprocess.run(["sh", ROOT / "packaging" / "witnesses.sh", sys.executable], check=False)
+    if WITNESSES.exists():
+        return True
+    print("nvitop and gpustat are missing, so no share can be judged: run `sh packaging/witnesses.sh .venv/bin/python`")
+    return False
 
 
-def nvitop_snapshot() -> Callable[[], object]:
-    from nvitop import Device
-
-    devices = Device.all()
-    return lambda: [device.as_snapshot() for device in devices]
-
-
-def gpustat_query() -> Callable[[], object]:
-    import gpustat
-
-    return gpustat.GPUStatCollection.new_query
+def start(contender: Contender, environment: dict[str, str], *, program: Path) -> subprocess.Popen[str]:
+    witness = contender.kind, str(contender.readings), str(program)
+    command = (
+        [sys.executable, __file__, "--inside", contender.kind, "--readings", str(contender.readings)]
+        if contender.ours
+        else [str(WITNESSES), str(Path(__file__).with_name("sampler_witness.py")), *witness]
+    )
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def spawned() -> Callable[[], object]:
-    program = Path(os.environ["LD_LIBRARY_PATH"]) / "smi_like"
-    subprocess.run(["cc", "-O1", "-o", program, FAKE / "smi_like.c", "-ldl"], check=True)
-    return lambda: subprocess.run([program], check=True, stdout=subprocess.DEVNULL)
+def line_of(child: subprocess.Popen[str], *, ask: bool) -> str:
+    """A line of a child's; what it says when it ends instead."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    if ask:
+        child.stdin.write("\n")
+        child.stdin.flush()
+    line = child.stdout.readline().strip()
+    if not line:
+        raise SystemExit(f"a contender has ended: {child.communicate()[1].strip()}")
+    return line
 
 
-# key: (name, what prepares it, readings in a batch, whether children do the work). Each in a process of its own:
-# nvitop changes functions of the bindings.
-CONTENDERS: Final[Mapping[str, tuple[str, Callable[[], Callable[[], object]], int, bool]]] = {
-    "tick": ("Floodmark, fast tick (sampler, threads and all)", lambda: floodmark("tick"), 40, False),
-    "fast": ("Floodmark, fast fields (backend alone)", lambda: floodmark("fast"), 40, False),
-    "slow": ("Floodmark, slow fields and details (backend alone)", lambda: floodmark("slow"), 40, False),
-    "slow tick": ("Floodmark, slow tick, once a second", lambda: floodmark("slow tick"), 20, False),
-    RICH: ("Floodmark, slow tick, cards with GPM and 18 links", lambda: floodmark("slow tick"), 20, False),
-    SAME_FIELDS: ("nvitop, the same fields", lambda: nvitop_reading(pcie=True), 2, False),
-    "nvitop 7": ("nvitop, the same fields without PCIe", lambda: nvitop_reading(pcie=False), 40, False),
-    "snapshot": ("nvitop, as_snapshot()", nvitop_snapshot, 2, False),
-    "gpustat": ("gpustat, new_query()", gpustat_query, 8, False),
-    "spawn": ("spawned nvidia-smi-like", spawned, 4, True),
-}
-
-
-def answer_batches(key: str) -> None:
-    """In a child: a batch for each line that comes in, its cost as a line that goes out."""
-    _, prepare, readings, children = CONTENDERS[key]
-    work = prepare()
-
-    def used_s() -> float:
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime if children else time.process_time()
-
-    work()
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        before_s = used_s()
-        for _ in range(readings):
-            work()
-        print(1000.0 * (used_s() - before_s) / readings, flush=True)
-
-
-def compare(environment: dict[str, str], *, rich: dict[str, str], cards: int) -> int:
-    children: dict[str, subprocess.Popen[str]] = {}
-    for key, (name, *_) in CONTENDERS.items():
-        command = [sys.executable, __file__, "--inside", key]
-        child = subprocess.Popen(
-            command,
-            env=environment | (rich if key == RICH else {}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert child.stdout is not None
-        if child.stdout.readline().strip() == "ready":
-            children[key] = child
-        else:
-            print(f"  {name}: {child.communicate()[1].strip().splitlines()[-1:]}")
+def measure(environment: dict[str, str], folder: Path, *, witnesses: bool) -> dict[str, list[float]]:
+    """CPU milliseconds of each contender in each turn."""
+    rich = environment | {"FAKE_NVML_SCRIPT": str(folder / "rich")}
+    children = {
+        key: start(contender, rich if key == "rich" else environment, program=folder / "smi_like")
+        for key, contender in CONTENDERS.items()
+        if contender.ours or witnesses
+    }
+    for child in children.values():
+        line_of(child, ask=False)
     costs: dict[str, list[float]] = {key: [] for key in children}
-    for _ in range(BATCHES):  # in turn, so that a busy moment of the machine meets all
+    for _ in range(TURNS):  # in turn, so that a busy moment of the machine meets all
         for key, child in children.items():
-            assert child.stdin is not None
-            assert child.stdout is not None
-            child.stdin.write("\n")
-            child.stdin.flush()
-            costs[key].append(float(child.stdout.readline()))
+            costs[key].append(float(line_of(child, ask=True)))
     for child in children.values():
         child.communicate()
+    return costs
+
+
+def share_of(costs: Mapping[str, Sequence[float]], mine: str, other: str) -> float:
+    return statistics.median(a / b for a, b in zip(costs[mine], costs[other], strict=True))
+
+
+def report(costs: Mapping[str, Sequence[float]], *, cards: int) -> bool:
+    """The tables. Whether all budgets are kept, and none is left open."""
     medians = {key: statistics.median(each) for key, each in costs.items()}
-    ours = medians["tick"]
-    print(f"{cards} cards, CPU ms; budget {BUDGET_MS} and {BUDGET_SHARE} of nvitop's reading of the same fields")
-    for key, cost in medians.items():
-        print(f"  {CONTENDERS[key][0]:<52} {cost:7.3f}   our fast tick is {ours / cost:.2f} of it")
-    return int(ours > BUDGET_MS or (SAME_FIELDS in medians and ours > BUDGET_SHARE * medians[SAME_FIELDS]))
 
+    def show(*keys: str) -> None:
+        for key in keys:
+            if key in medians:
+                print(f"  {CONTENDERS[key].name:<66} {medians[key]:7.3f} ms")
 
-def play_hours(hours: float) -> int:
-    length_s = 3600.0 * hours
-    now_s, sink = [0.0], Quiet()
-    sampler = make_sampler(now_s, sink, slow_every_s=1.0)
-    process, sizes = psutil.Process(), []
-    inner = sampler._wait
+    def kept(what: str, found: float, most: float) -> bool:
+        print(f"  {what:<66} {found:7.3f}     budget {most:g}: {'kept' if found <= most else 'MISSED'}")
+        return found <= most
 
-    def wait(seconds: float) -> None:
-        if now_s[0] >= length_s / SIZES * (len(sizes) + 1):
-            sizes.append(process.memory_info().rss)
-        if now_s[0] >= length_s:
-            sampler._stopping.set()
-        inner(seconds)
-
-    sampler._wait = wait
-    began_s = time.process_time()
-    sampler.run()
-    ticks = sink.samples + sampler.missed
-    drift_s = abs(sink.last_s - 0.2 * round(sink.last_s / 0.2))
-    grown_kib = (sizes[-1] - sizes[1]) / 1024
-    print(f"{hours:g} h at 5 Hz: {sink.samples} samples, {sampler.missed} missed, drift {1e6 * drift_s:.3f} us,")
-    print(f"  memory after the first twelfth {grown_kib:+.0f} KiB, {time.process_time() - began_s:.0f} s of CPU")
-    return int(abs(ticks - length_s * 5) > 1 or drift_s > 1e-6 or grown_kib > 1024)
+    print(f"{cards} cards, CPU of one reading of all, median of {TURNS} turns\n")
+    print("(a) the fields of our fast lane that nvitop has: loads, memory, average power, temperature, clocks, PCIe")
+    show("pcie", "nvitop pcie")
+    judged = [kept("share", share_of(costs, "pcie", "nvitop pcie"), BUDGET_SHARE)] if "nvitop pcie" in costs else []
+    print("\n(b) the same without PCIe")
+    show("plain", "nvitop plain")
+    judged += [kept("share", share_of(costs, "plain", "nvitop plain"), BUDGET_SHARE)] if "nvitop plain" in costs else []
+    print("\n(c) each program's own tick")
+    show("tick", "fast", "slow tick", "rich", "snapshot", "gpustat", "spawned")
+    judged.append(kept("our fast tick", medians["tick"], BUDGET_MS))
+    for other in ("snapshot", "gpustat", "spawned"):
+        if other in costs:
+            print(f"  of {CONTENDERS[other].name:<63} {share_of(costs, 'tick', other):7.3f}")
+    return all(judged) and len(judged) == 3
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--cards", type=int, default=8)
-    options.add_argument("--hours", type=float, default=0.0)
     options.add_argument("--inside", help=argparse.SUPPRESS)
+    options.add_argument("--readings", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
-    if chosen.inside == "hours":
-        return play_hours(chosen.hours)
     if chosen.inside is not None:
-        answer_batches(chosen.inside)
+        answer(floodmark(chosen.inside), readings=chosen.readings)
         return 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if not build_library(folder):
             print("no C compiler for the fake driver library")
             return 1
-        (folder / "script").write_text(f"- value count {1 if chosen.hours else chosen.cards}\n")
-        fake = {"FAKE_NVML_SCRIPT": str(folder / "script"), "FAKE_NVML_STILL": "1"}
-        environment = {**os.environ, "LD_LIBRARY_PATH": name, **fake}
-        if chosen.hours:
-            command = [sys.executable, __file__, "--inside", "hours", "--hours", str(chosen.hours)]
-            return subprocess.run(command, env=environment, check=False).returncode
+        subprocess.run(["cc", "-O1", "-o", folder / "smi_like", FAKE / "smi_like.c", "-ldl"], check=True)
+        (folder / "script").write_text(f"- value count {chosen.cards}\n")
         (folder / "rich").write_text(f"- value count {chosen.cards}\n{RICH_SCRIPT}\n")
-        rich = {"FAKE_NVML_SCRIPT": str(folder / "rich")}
-        return compare(environment, rich=rich, cards=chosen.cards)
+        fake = {"FAKE_NVML_SCRIPT": str(folder / "script"), "FAKE_NVML_STILL": "1"}
+        costs = measure({**os.environ, "LD_LIBRARY_PATH": name, **fake}, folder, witnesses=have_witnesses())
+    return 0 if report(costs, cards=chosen.cards) else 1
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ _INVALID_ARGUMENT: Final = 2
 _NOT_SUPPORTED: Final = 3
 _NOT_FOUND: Final = 6
 _LIBRARY_NOT_FOUND: Final = 12
-_FUNCTION_NOT_FOUND: Final = 13
+FUNCTION_NOT_FOUND: Final = 13
 _UNKNOWN: Final = 999
 _REASONS: Final = {
     1: Reason.NO_DRIVER,  # uninitialized: the library was shut down or the driver reloaded
@@ -34,7 +34,7 @@ _REASONS: Final = {
     9: Reason.NO_DRIVER,  # driver not loaded
     10: Reason.TIMED_OUT,
     _LIBRARY_NOT_FOUND: Reason.NO_DRIVER,
-    _FUNCTION_NOT_FOUND: Reason.NOT_SUPPORTED,
+    FUNCTION_NOT_FOUND: Reason.NOT_SUPPORTED,
     15: Reason.GPU_LOST,
     16: Reason.GPU_LOST,  # reset required
     17: Reason.NO_PERMISSION,  # blocked by the operating system
@@ -174,15 +174,14 @@ class NvmlDoor:
         remembered = self._remembered(key) if self._absent or self._verdicts else None
         return None if remembered is None else remembered.reason
 
-    def refused(self, key: tuple[object, ...], code: int | None) -> Reason:
-        """Remember a failure of a call that was made ready. ``None``: there is no such function."""
+    def refused(self, key: tuple[object, ...], code: int) -> Reason:
+        """Remember a failure of a call that was made ready."""
         if self._pynvml is None:
             return Reason.NO_DRIVER
-        return self._refuse(key, _FUNCTION_NOT_FOUND if code is None else code).reason or Reason.UNKNOWN_ERROR
+        return self._refuse(key, code).reason or Reason.UNKNOWN_ERROR
 
-    def field(self, owner: str, field_id: int, found: tuple[Any, ...]) -> Answer:
-        """One field value out of its struct (``FIELD_LAYOUT``)."""
-        _, _, timestamp, _, kind, code, raw = found
+    def field(self, owner: str, field_id: int, *, timestamp: int, kind: int, code: int, raw: int) -> Answer:
+        """One field value out of the parts of its struct (``FIELD_LAYOUT``)."""
         # A driver that does not know the field may leave the struct as it was: success, no type, no time, zero.
         if code == _INVALID_ARGUMENT or (code == SUCCESS and timestamp == 0 and kind == 0):
             code = _NOT_SUPPORTED
@@ -234,7 +233,7 @@ class NvmlDoor:
             return _UNINITIALIZED, None
         function = getattr(pynvml, call, None)
         if function is None:
-            return _FUNCTION_NOT_FOUND, None
+            return FUNCTION_NOT_FOUND, None
         try:
             return SUCCESS, function(*arguments)
         except pynvml.NVMLError as error:
@@ -257,7 +256,7 @@ class NvmlDoor:
             return Answer(reason=Reason.NO_DRIVER)
         function = getattr(pynvml, call, None)  # older bindings lack newer calls
         if function is None:
-            return self._refuse(key, _FUNCTION_NOT_FOUND)
+            return self._refuse(key, FUNCTION_NOT_FOUND)
         try:
             return Answer(function(*arguments))
         except pynvml.NVMLError as error:
@@ -265,13 +264,13 @@ class NvmlDoor:
                 return Answer(nothing)
             return self._refuse(key, int(error.value))
         except pynvml.NVMLLibraryMismatchError:  # how the bindings name a missing symbol in a few calls
-            return self._refuse(key, _FUNCTION_NOT_FOUND)
+            return self._refuse(key, FUNCTION_NOT_FOUND)
         except UnicodeDecodeError:  # a string that is none
             return self._refuse(key, _UNKNOWN)
 
     def _refuse(self, key: tuple[object, ...], code: int) -> Answer:
         reason = _REASONS.get(code, Reason.UNKNOWN_ERROR)
-        if code == _FUNCTION_NOT_FOUND:
+        if code == FUNCTION_NOT_FOUND:
             self._absent.add(key[1:])
         elif reason in _SLOW_VERDICTS:
             self._verdicts[key] = (reason, self._monotonic() + _RETRY_SLOW_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -64,7 +64,8 @@ class NvmlBackend:
     """All NVIDIA cards of the machine. Runs in: one thread at a time for each card; every call may block in the driver.
 
     A card that is lost answers ``gpu_lost`` in every field while the others go on; ``close`` and ``open`` look for it
-    again and keep the session's energy of each card.
+    again and keep the session's energy of each card. ``fast_fields``: loads, a power and what else is wanted often;
+    the others are not asked for then.
     """
 
     def __init__(
@@ -74,10 +75,12 @@ class NvmlBackend:
         system_memory: SystemMemory = read_system_memory,
         gpus_folder: Path = _GPUS_FOLDER,
         wall_clock: Callable[[], float] = time.time,
+        fast_fields: Sequence[str] = FAST_FIELDS,
     ) -> None:
         self._clock = clock
         self._system_memory = system_memory
         self._wall_clock = wall_clock
+        self._fast_fields = fast_fields
         self._door = NvmlDoor(monotonic=clock.now_s)
         self._cards: dict[str, NvmlCard] = {}
         self._handles: dict[str, Any] = {}
@@ -114,9 +117,11 @@ class NvmlBackend:
         return self._gpus() != self._gpus_at_opening or any(card.is_split_anew for card in self._cards.values())
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
-        """All of ``FAST_FIELDS``."""
+        """All of ``FAST_FIELDS``, or of those that this backend was told to read."""
         reader = self._reader(card)
-        return missing(FAST_FIELDS, Reason.GPU_LOST) if reader is None else reader.read_fast(self._clock.now_s())
+        if reader is None:
+            return missing(self._fast_fields, Reason.GPU_LOST)
+        return reader.read_fast(self._clock.now_s())
 
     def read_slow(self, card: Card) -> Mapping[str, Reading]:
         """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS``."""
@@ -207,6 +212,7 @@ class NvmlBackend:
                     traits,
                     system_memory=self._system_memory,
                     directory=self._directory,
+                    fast_fields=self._fast_fields,
                 )
             found.append(card)
         return tuple(found)

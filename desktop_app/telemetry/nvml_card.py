@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from desktop_app.core.telemetry import (
+    FAST_FIELDS,
     SLOW_FIELDS,
     Card,
     EnergySource,
@@ -37,7 +38,7 @@ from desktop_app.telemetry.plausibility import (
     TEMPERATURE_C,
 )
 from desktop_app.telemetry.processes import ProcessDirectory
-from desktop_app.telemetry.sampled_load import GPU_SAMPLES, MEMORY_SAMPLES, SampledLoad
+from desktop_app.telemetry.sampled_load import GPU_SAMPLES, MEMORY_SAMPLES, RARE_S, SampledLoad
 from desktop_app.telemetry.stuck_load import StuckLoad
 
 _MEMORY_TEMPERATURE: Final = 82
@@ -74,17 +75,20 @@ class NvmlCard:
         *,
         system_memory: SystemMemory,
         directory: ProcessDirectory,
+        fast_fields: Sequence[str] = FAST_FIELDS,
     ) -> None:
         self._door = door
         self._handle = handle
         self.card = card
         self._traits = traits
         self._system_memory = system_memory
+        self._fast_fields = fast_fields
         self._make_ready()
         self._processes = CardProcesses(door, directory=directory)
         self._utilization = Reading(None, Reason.NOT_READ_YET)
         self._counter = EnergyCounter()
         self._integral = EnergyIntegral()
+        self._looked_s: float | None = None  # when its fast fields were read last
         self._stuck = StuckLoad(power_limit_w=card.power_limit_w)
         self._sampled = {
             "utilization_percent": SampledLoad(GPU_SAMPLES),
@@ -101,7 +105,14 @@ class NvmlCard:
     def _make_ready(self) -> None:
         """Everything that holds the driver's handle. Rates start anew with it."""
         door, handle, owner = self._door, self._handle, self.card.uuid
-        self._fast = FastLane(door, handle, owner=owner, traits=self._traits, system_memory=self._system_memory)
+        self._fast = FastLane(
+            door,
+            handle,
+            owner=owner,
+            traits=self._traits,
+            system_memory=self._system_memory,
+            fields=self._fast_fields,
+        )
         self._slow_fields = FieldsGauge(door, handle, _SLOW_IDS, owner=owner)
         self._details = NvmlDetails(door, handle, owner=owner)
         self._instances = (
@@ -109,21 +120,24 @@ class NvmlCard:
         )
 
     def read_fast(self, t_s: float) -> Mapping[str, Reading]:
-        """All of ``FAST_FIELDS``. ``t_s``: session time, for rates."""
+        """All of the fast fields. ``t_s``: session time, for rates."""
         readings = self._fast.read(t_s)
-        for field, sampled in self._sampled.items():
-            readings[field] = sampled.mean(
-                t_s, readings[field], door=self._door, handle=self._handle, owner=self.card.uuid
-            )
-        power = readings["power_w"] if readings["power_w"].value is not None else readings["power_average_w"]
+        looked_s, self._looked_s = self._looked_s, t_s
+        if looked_s is not None and t_s - looked_s >= RARE_S:
+            for field, sampled in self._sampled.items():
+                readings[field] = sampled.mean(
+                    readings[field], door=self._door, handle=self._handle, owner=self.card.uuid
+                )
+        power = readings["power_average_w"]
+        if "power_w" in readings and readings["power_w"].value is not None:
+            power = readings["power_w"]
         self._integral.update(t_s, power.value)
-        readings["utilization_percent"] = self._stuck.judge(
+        readings["utilization_percent"] = self._utilization = self._stuck.judge(
             t_s,
             readings["utilization_percent"],
             memory_percent=readings["memory_utilization_percent"],
             power_w=power,
         )
-        self._utilization = readings["utilization_percent"]
         return self._in_mig(readings)
 
     def read_slow(self, t_s: float) -> Mapping[str, Reading]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from desktop_app.core.telemetry import Reading, Reason
+from desktop_app.core.telemetry import FAST_FIELDS, Reading, Reason
 from desktop_app.telemetry.counters import BusyShare, ByteRate
 from desktop_app.telemetry.nvml import MEMORY_V2, NvmlDoor
 from desktop_app.telemetry.nvml_facts import CLOCK_MEMORY, CLOCK_SM, SystemMemory, Traits
-from desktop_app.telemetry.nvml_gauge import FieldsGauge, Gauge
+from desktop_app.telemetry.nvml_gauge import Call, FieldsGauge, Panel
 from desktop_app.telemetry.plausibility import (
     CLOCK_MHZ,
     IMPLAUSIBLE,
@@ -32,112 +32,135 @@ _PCIE_RX: Final = 198
 _PCIE_TX: Final = 197
 _THROTTLE_POWER: Final = 74
 _THROTTLE_THERMAL: Final = 75
-_IDS: Final = (_POWER_INSTANT, _POWER_AVERAGE, _PCIE_RX, _PCIE_TX, _THROTTLE_POWER, _THROTTLE_THERMAL)
-_RX: Final = _IDS.index(_PCIE_RX)
-_TX: Final = _IDS.index(_PCIE_TX)
-# What the driver writes: nvmlUtilization_t, one number, nvmlTemperature_t, nvmlMemory_v2_t, nvmlMemory_t
-_TWO: Final = "@II"
-_ONE: Final = "@I"
-_TEMPERATURE: Final = "@IIi"
-_TEMPERATURE_V1: Final = struct.calcsize(_TEMPERATURE) | 1 << 24
-_MEMORY: Final = "@IQQQQ"  # version, total, reserved, free, used
-_OLD_MEMORY: Final = "@QQQ"  # total, free, used
+_FIELD_IDS: Final = {
+    "power_w": _POWER_INSTANT,
+    "power_average_w": _POWER_AVERAGE,
+    "pcie_rx_bytes_per_s": _PCIE_RX,
+    "pcie_tx_bytes_per_s": _PCIE_TX,
+    "throttle_power_percent": _THROTTLE_POWER,
+    "throttle_thermal_percent": _THROTTLE_THERMAL,
+}
+_TEMPERATURE_V1: Final = struct.calcsize("@IIi") | 1 << 24
 _SENSOR_GPU: Final = 0
+# What the driver writes: nvmlUtilization_t, nvmlTemperature_t, one number, nvmlMemory_v2_t (version, total, reserved,
+# free, used), nvmlMemory_t (total, free, used)
+_LOAD: Final = Call("nvmlDeviceGetUtilizationRates", "II")
+_TEMPERATURE: Final = Call("nvmlDeviceGetTemperatureV", "IIi", head=struct.pack("@II", _TEMPERATURE_V1, _SENSOR_GPU))
+_SM_CLOCK: Final = Call("nvmlDeviceGetClockInfo", "I", (CLOCK_SM,))
+_MEMORY_CLOCK: Final = Call("nvmlDeviceGetClockInfo", "I", (CLOCK_MEMORY,))
+_MEMORY: Final = Call("nvmlDeviceGetMemoryInfo_v2", "IQQQQ", head=struct.pack("@I", MEMORY_V2))
+_OLDER_MEMORY: Final = Call("nvmlDeviceGetMemoryInfo", "QQQ")
+_OLDER_TEMPERATURE: Final = Call("nvmlDeviceGetTemperature", "I", (_SENSOR_GPU,))
+_OLDER_POWER: Final = Call("nvmlDeviceGetPowerUsage", "I")
+# field → its call, which of the call's values, what it can be, and the unit
+_SIMPLE: Final = {
+    "utilization_percent": (_LOAD, 0, PERCENT, 1.0),
+    "memory_utilization_percent": (_LOAD, 1, PERCENT, 1.0),
+    "temperature_c": (_TEMPERATURE, 2, TEMPERATURE_C, 1.0),
+    "sm_clock_mhz": (_SM_CLOCK, 0, CLOCK_MHZ, 1.0),
+    "memory_clock_mhz": (_MEMORY_CLOCK, 0, CLOCK_MHZ, 1.0),
+}
+_USED_MEMORY: Final = "memory_used_bytes"
+_SENSED: Final = (*_SIMPLE, "power_w", "power_average_w")  # zeros in all of them: a card without sensors
 _MILLI: Final = 1e-3
+_AVERAGE: Final = "power_average_w"
 
 
 class FastLane:
-    """Reads ``FAST_FIELDS`` of one open card. Runs in: one thread at a time."""
+    """Reads ``FAST_FIELDS`` of one open card, or those ``fields`` of them: the loads, temperature, a power and more.
+    Runs in: one thread at a time."""
 
-    def __init__(self, door: NvmlDoor, handle: Any, *, owner: str, traits: Traits, system_memory: SystemMemory) -> None:
-        def gauge(call: str, *arguments: int, layout: str, head: bytes = b"") -> Gauge:
-            return Gauge(door, call, handle, *arguments, layout=layout, owner=owner, head=head)
+    def __init__(
+        self,
+        door: NvmlDoor,
+        handle: Any,
+        *,
+        owner: str,
+        traits: Traits,
+        system_memory: SystemMemory,
+        fields: Sequence[str] = FAST_FIELDS,
+    ) -> None:
+        def panel(*calls: Call) -> Panel:
+            return Panel(door, handle, calls, owner=owner)
 
         self._system_memory = system_memory if traits.shared_memory else None
-        self._power_is_average = traits.power_is_average
-        self._load = gauge("nvmlDeviceGetUtilizationRates", layout=_TWO)
-        self._temperature = gauge(
-            "nvmlDeviceGetTemperatureV", layout=_TEMPERATURE, head=struct.pack("@II", _TEMPERATURE_V1, _SENSOR_GPU)
-        )
-        self._older_temperature = gauge("nvmlDeviceGetTemperature", _SENSOR_GPU, layout=_ONE)
-        self._sm_clock = gauge("nvmlDeviceGetClockInfo", CLOCK_SM, layout=_ONE)
-        self._memory_clock = gauge("nvmlDeviceGetClockInfo", CLOCK_MEMORY, layout=_ONE)
-        self._memory = (
-            gauge("nvmlDeviceGetMemoryInfo_v2", layout=_MEMORY, head=struct.pack("@I", MEMORY_V2))
-            if traits.memory_v2
-            else gauge("nvmlDeviceGetMemoryInfo", layout=_OLD_MEMORY)
-        )
-        self._total_at = 1 if traits.memory_v2 else 0
-        self._older_power = gauge("nvmlDeviceGetPowerUsage", layout=_ONE)
-        self._fields = FieldsGauge(door, handle, _IDS, owner=owner)
-        self._rx, self._tx = ByteRate(), ByteRate()
-        self._capped, self._hot = BusyShare(), BusyShare()
+        self._reads_memory = _USED_MEMORY in fields
+        simple = {field: _SIMPLE[field] for field in _SIMPLE if field in fields}
+        counted = [field for field in _FIELD_IDS if field in fields]
+        if counted == [_AVERAGE] and traits.power_is_average:  # alone it needs no field values
+            counted, simple[_AVERAGE] = [], (_OLDER_POWER, 0, POWER_W, _MILLI)
+        calls = list(dict.fromkeys(call for call, *_ in simple.values()))
+        if self._reads_memory and self._system_memory is None:
+            calls.append(_MEMORY if traits.memory_v2 else _OLDER_MEMORY)
+        self._panel = panel(*calls)
+        starts = self._panel.starts
+        self._simple = [
+            (field, calls.index(call), starts[calls.index(call)] + at, allowed, unit)
+            for field, (call, at, allowed, unit) in simple.items()
+        ]
+        self._temperature = calls.index(_TEMPERATURE) if _TEMPERATURE in calls else None
+        self._memory, self._total_at = len(calls) - 1, (starts[-1] if starts else 0) + (1 if traits.memory_v2 else 0)
+        self._older_temperature, self._older_power = panel(_OLDER_TEMPERATURE), panel(_OLDER_POWER)
+        self._power_of_older_call = _AVERAGE if traits.power_is_average else "power_w"
+        self._fields = FieldsGauge(door, handle, [_FIELD_IDS[field] for field in counted], owner=owner)
+        self._counted = [(field, *_counter(field)) for field in counted]
 
     def read(self, t_s: float) -> dict[str, Reading]:
-        """All of ``FAST_FIELDS``. ``t_s``: session time, for rates."""
-        load = self._load.read()
-        if isinstance(load, Reason):
-            utilization = memory_utilization = Reading(None, load)
-        else:
-            utilization, memory_utilization = judge(load[0], PERCENT), judge(load[1], PERCENT)
-        temperature = self._temperature.read()
-        if temperature is Reason.NOT_SUPPORTED:
-            temperature = self._older_temperature.read()
-        instant, average, rx, tx, capped, hot = self._fields.read()
+        """All of its fields. ``t_s``: session time, for rates."""
+        found, refused = self._panel.read()
         readings = {
-            "utilization_percent": utilization,
-            "memory_utilization_percent": memory_utilization,
-            "temperature_c": _last(temperature, TEMPERATURE_C),
-            "sm_clock_mhz": _last(self._sm_clock.read(), CLOCK_MHZ),
-            "memory_clock_mhz": _last(self._memory_clock.read(), CLOCK_MHZ),
-            **self._power(instant, average),
+            field: judge(found[at], allowed, scale=unit) if call not in refused else Reading(None, refused[call])
+            for field, call, at, allowed, unit in self._simple
         }
-        if not utilization.value and not readings["temperature_c"].value:
-            readings = without_all_zeros(readings)
-        readings["memory_used_bytes"] = self._used_memory()
-        readings["pcie_rx_bytes_per_s"] = _rate(self._rx, t_s, rx, bits=self._fields.bits[_RX])
-        readings["pcie_tx_bytes_per_s"] = _rate(self._tx, t_s, tx, bits=self._fields.bits[_TX])
-        readings["throttle_power_percent"] = _share(self._capped, t_s, capped)
-        readings["throttle_thermal_percent"] = _share(self._hot, t_s, hot)
+        if refused and self._temperature is not None and refused.get(self._temperature) is Reason.NOT_SUPPORTED:
+            readings["temperature_c"] = _only(self._older_temperature, TEMPERATURE_C)
+        if self._counted:
+            self._count(t_s, readings)
+        older = readings.get(self._power_of_older_call)
+        if older is not None and older.reason is Reason.NOT_SUPPORTED:  # the moment's draw is never the average
+            readings[self._power_of_older_call] = _only(self._older_power, POWER_W, scale=_MILLI)
+        if not (readings["utilization_percent"].value or readings["temperature_c"].value):
+            readings |= without_all_zeros({field: readings[field] for field in _SENSED if field in readings})
+        if self._reads_memory:
+            readings[_USED_MEMORY] = self._used_memory(found, refused)
         return readings
 
-    def _power(self, instant: Any, average: Any) -> Mapping[str, Reading]:
-        """Draw of the moment and one-second average, never one for the other."""
-        power = {"power_w": _milli(instant), "power_average_w": _milli(average)}
-        older = "power_average_w" if self._power_is_average else "power_w"
-        if power[older].reason is Reason.NOT_SUPPORTED:
-            found = self._older_power.read()
-            power[older] = _milli(found if isinstance(found, Reason) else found[0])
-        return power
+    def _count(self, t_s: float, readings: dict[str, Reading]) -> None:
+        """What comes as a field value."""
+        gauge = self._fields
+        for (field, turn, forget), count, bits in zip(self._counted, gauge.read(), gauge.bits, strict=True):
+            if count.__class__ is Reason:
+                forget()
+                readings[field] = Reading(None, count)
+            else:
+                readings[field] = turn(t_s, count, bits)
 
-    def _used_memory(self) -> Reading:
+    def _used_memory(self, found: tuple[Any, ...], refused: Mapping[int, Reason]) -> Reading:
         if self._system_memory is not None:
             return Reading(float(self._system_memory()[1]))
-        found = self._memory.read()
-        if isinstance(found, Reason):
-            return Reading(None, found)
+        if self._memory in refused:
+            return Reading(None, refused[self._memory])
         return judge_used_memory(found[self._total_at], found[-1])
 
 
-def _last(found: tuple[Any, ...] | Reason, allowed: Range) -> Reading:
-    return Reading(None, found) if isinstance(found, Reason) else judge(found[-1], allowed)
+def _only(panel: Panel, allowed: Range, *, scale: float = 1.0) -> Reading:
+    """The one number of a panel with one call."""
+    found, refused = panel.read()
+    return Reading(None, refused[0]) if refused else judge(found[-1], allowed, scale=scale)
 
 
-def _milli(found: Any) -> Reading:
-    return Reading(None, found) if isinstance(found, Reason) else judge(found, POWER_W, scale=_MILLI)
-
-
-def _rate(rate: ByteRate, t_s: float, count: Any, *, bits: int) -> Reading:
-    if isinstance(count, Reason):
-        rate.forget()
-        return Reading(None, count)
-    return rate.update(t_s, count, bits=bits)
+def _counter(field: str) -> tuple[Callable[[float, Any, int], Reading], Callable[[], None]]:
+    """(what makes a reading of a field value at a time, what happens when there is none)."""
+    if field.startswith("pcie_"):
+        rate = ByteRate()
+        return (lambda t_s, count, bits: rate.update(t_s, count, bits=bits)), rate.forget
+    if field.startswith("throttle_"):
+        share = BusyShare()
+        return (lambda t_s, count, _: _share(share, t_s, count)), share.forget
+    return (lambda _, count, __: judge(count, POWER_W, scale=_MILLI)), lambda: None
 
 
 def _share(share: BusyShare, t_s: float, count_ns: Any) -> Reading:
-    if isinstance(count_ns, Reason):
-        share.forget()
-        return Reading(None, count_ns)
     if not is_count(count_ns):
         share.forget()
         return IMPLAUSIBLE

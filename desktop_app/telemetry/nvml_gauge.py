@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from desktop_app.core.telemetry import Reason
 from desktop_app.telemetry.nvml import (
     ALL_32,
     FIELD_LAYOUT,
+    FUNCTION_NOT_FOUND,
     SUCCESS,
     UNSIGNED_INT,
     UNSIGNED_LONG_LONG,
@@ -24,42 +25,73 @@ from desktop_app.telemetry.nvml import (
 )
 
 _FIELD_VALUES: Final = "nvmlDeviceGetFieldValues"
+_ANSWER: Final = struct.Struct("=8xq8xIiQ")  # the parts of ``FIELD_LAYOUT`` that are looked at: time, type, code, value
 
 
-class Gauge:
-    """One call about one card. ``layout``: of what the driver writes (``struct``); ``head``: what stands in it before,
-    such as a version. Runs in: one thread at a time."""
+class Call(NamedTuple):
+    """One call about one card. ``layout``: of what the driver writes (``struct``, native); ``head``: what stands in it
+    before, such as a version; ``arguments``: between the handle and that memory."""
 
-    __slots__ = ("_answer", "_arguments", "_door", "_doubtful", "_empty", "_function", "_key", "_layout")
+    name: str
+    layout: str
+    arguments: tuple[int, ...] = ()
+    head: bytes = b""
 
-    def __init__(
-        self, door: NvmlDoor, call: str, handle: Any, *arguments: int, layout: str, owner: str, head: bytes = b""
-    ) -> None:
+
+class Panel:
+    """Several calls about one card, with one piece of memory for all that they write. Runs in: one thread at a time."""
+
+    __slots__ = ("_answer", "_calls", "_door", "_doubtful", "_empty", "_layout", "_owner", "_ready", "starts")
+
+    def __init__(self, door: NvmlDoor, handle: Any, calls: Sequence[Call], *, owner: str) -> None:
         self._door = door
-        self._key = (owner, call, *arguments)
-        self._layout = struct.Struct(layout)
-        self._empty = head.ljust(self._layout.size, b"\0")
+        self._owner = owner
+        self._calls = tuple(calls)
+        blocks = [struct.Struct(f"@{call.layout}0Q") for call in calls]  # each begins where any number may
+        self._layout = struct.Struct("@" + "".join(f"{call.layout}0Q" for call in calls))
+        self._empty = b"".join(call.head.ljust(block.size, b"\0") for call, block in zip(calls, blocks, strict=True))
         self._answer = bytearray(self._empty)
-        memory = (ctypes.c_char * self._layout.size).from_buffer(self._answer)
-        self._arguments = (handle, *(ctypes.c_uint(argument) for argument in arguments), memory)
-        self._function: Callable[..., int] | None = door.function(call)
-        self._doubtful = True  # there may be a verdict
+        self.starts: list[int] = []  # of each call: where its values begin among all
+        self._ready: list[tuple[int, Callable[..., int], tuple[Any, ...]]] = []
+        place = values = 0
+        for number, (call, block) in enumerate(zip(calls, blocks, strict=True)):
+            memory = (ctypes.c_char * block.size).from_buffer(self._answer, place)
+            arguments = (handle, *(ctypes.c_uint(argument) for argument in call.arguments), memory)
+            self._ready.append((number, door.function(call.name) or _absent, arguments))
+            self.starts.append(values)
+            place += block.size
+            values += len(block.unpack(bytes(block.size)))
+        self._doubtful = set(range(len(self._calls)))  # those for which there may be a verdict
 
-    def read(self) -> tuple[Any, ...] | Reason:
-        """What the driver has written, in the layout's order, or the reason for nothing."""
-        if self._doubtful:
-            verdict = self._door.verdict(self._key)
-            if verdict is not None:
-                return verdict
-        if self._function is None or not self._door.is_open:
-            return self._door.refused(self._key, None)
+    def read(self) -> tuple[tuple[Any, ...], dict[int, Reason]]:
+        """(what the driver has written, of all calls in a row; why a call, by its number, has brought nothing)."""
+        refused = self._verdicts() if self._doubtful else {}
         self._answer[:] = self._empty
-        code = self._function(*self._arguments)
-        if code != SUCCESS:
-            self._doubtful = True
-            return self._door.refused(self._key, code)
-        self._doubtful = False
-        return self._layout.unpack(self._answer)
+        if not self._door.is_open:
+            return self._layout.unpack(self._answer), dict.fromkeys(range(len(self._calls)), Reason.NO_DRIVER)
+        for number, function, arguments in self._ready:
+            if number in refused:
+                continue
+            code = function(*arguments)
+            if code != SUCCESS:
+                self._doubtful.add(number)
+                refused[number] = self._door.refused(self._key(number), code)
+        return self._layout.unpack(self._answer), refused
+
+    def _verdicts(self) -> dict[int, Reason]:
+        found = {number: self._door.verdict(self._key(number)) for number in self._doubtful}
+        refused = {number: verdict for number, verdict in found.items() if verdict is not None}
+        self._doubtful = set(refused)
+        return refused
+
+    def _key(self, number: int) -> tuple[object, ...]:
+        call = self._calls[number]
+        return (self._owner, call.name, *call.arguments)
+
+
+def _absent(*_: object) -> int:
+    """A function that the library does not have."""
+    return FUNCTION_NOT_FOUND
 
 
 class FieldsGauge:
@@ -75,7 +107,7 @@ class FieldsGauge:
         self._handle = handle
         self._owner = owner
         self._ids = tuple(field_ids)
-        self._function: Callable[..., int] | None = door.function(_FIELD_VALUES)
+        self._function: Callable[..., int] = door.function(_FIELD_VALUES) or _absent
         self.bits = [64] * len(self._ids)  # the width of each value of the last reading
         self._doubtful = set(range(len(self._ids)))  # those for which there may be a verdict
         self._whole_doubtful = True
@@ -93,16 +125,16 @@ class FieldsGauge:
             for number in self._asked:
                 values[number] = refusal
             return values
-        for number, found in zip(self._asked, FIELD_LAYOUT.iter_unpack(self._answer), strict=True):
-            _, _, timestamp, _, kind, code, raw = found
+        bits = self.bits
+        for number, (timestamp, kind, code, raw) in zip(self._asked, _ANSWER.iter_unpack(self._answer), strict=True):
             if code == SUCCESS and kind == UNSIGNED_INT:
                 values[number] = raw & ALL_32
-                self.bits[number] = 32
+                bits[number] = 32
             elif code == SUCCESS and kind == UNSIGNED_LONG_LONG and timestamp:
                 values[number] = raw
-                self.bits[number] = 64
+                bits[number] = 64
             else:
-                values[number] = self._unusual(number, found)
+                values[number] = self._unusual(number, timestamp, kind, code, raw)
         return values
 
     def answers(self) -> dict[int, Answer]:
@@ -138,15 +170,15 @@ class FieldsGauge:
             verdict = self._door.verdict(whole)
             if verdict is not None:
                 return verdict
-        if self._function is None or not self._door.is_open:
-            return self._door.refused(whole, None)
+        if not self._door.is_open:
+            return Reason.NO_DRIVER
         self._answer[:] = self._request
         code = self._function(*self._arguments)
         self._whole_doubtful = code != SUCCESS
         return self._door.refused(whole, code) if self._whole_doubtful else None
 
-    def _unusual(self, number: int, found: tuple[Any, ...]) -> Any:
-        answer = self._door.field(self._owner, self._ids[number], found)
+    def _unusual(self, number: int, timestamp: int, kind: int, code: int, raw: int) -> Any:
+        answer = self._door.field(self._owner, self._ids[number], timestamp=timestamp, kind=kind, code=code, raw=raw)
         self.bits[number] = answer.bits
         if answer.reason is None:
             return answer.value

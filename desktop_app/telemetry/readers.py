@@ -54,8 +54,9 @@ class Readers:
         """
         with self._changed:
             waiting = [errand for errand in errands if not self._is_busy(errand.owner)]
-            for errand in waiting:
-                self._reader_of(errand.owner).take(errand)
+            asked = dict.fromkeys([self._reader_of(errand.owner).take(errand) for errand in waiting])
+            for reader in asked:  # last: a thread that is woken while this one is busy waits twice
+                reader.wake()
             while not self._ended and (under_way := [e for e in waiting if e.ended_s is None and not e.left_alone]):
                 rest_s = self._rest_s(under_way)
                 if rest_s > 0:
@@ -130,7 +131,7 @@ class Readers:
                 self._shared = None
                 self._own[errand.owner] = reader
                 for behind in reader.give_up_queue():
-                    self._reader_of(behind.owner).take(behind)
+                    self._reader_of(behind.owner).take(behind).wake()
 
     def _rejoin(self, finished: Sequence[Errand]) -> None:
         for errand in finished:
@@ -149,6 +150,7 @@ class _Reader:
     def __init__(
         self, lock: threading.Lock, changed: threading.Condition, finished: deque[Errand], *, now_s: Callable[[], float]
     ) -> None:
+        self._lock = lock
         self._changed = changed
         self._finished = finished
         self._now_s = now_s
@@ -163,8 +165,12 @@ class _Reader:
     def is_busy(self) -> bool:
         return self.current is not None or bool(self._queue)
 
-    def take(self, errand: Errand) -> None:
+    def take(self, errand: Errand) -> _Reader:
+        """Itself, to be woken."""
         self._queue.append(errand)
+        return self
+
+    def wake(self) -> None:
         self._wake.notify()
 
     def give_up_queue(self) -> list[Errand]:
@@ -188,17 +194,20 @@ class _Reader:
 
     def _next(self, done: Errand | None) -> Errand | None:
         """Hand in what is done and wait for more. ``None``: the end."""
-        with self._wake:
+        with self._lock:
+            now_s = self._now_s()
             self.current = None
             if done is not None:
-                done.ended_s = self._now_s()
+                done.ended_s = now_s
                 self._finished.append(done)
             if not self._queue:
                 self._changed.notify_all()  # once for all that was sent out together
-            self._wake.wait_for(lambda: self._ended or self._queue)
+            while not self._queue and not self._ended:
+                self._wake.wait()
+                now_s = self._now_s()
             if self._ended:
                 return None
             self.current = errand = self._queue.popleft()
             errand.started_at_s = time.monotonic()
-            errand.began_s = self._now_s()
+            errand.began_s = now_s
             return errand

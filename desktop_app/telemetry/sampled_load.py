@@ -14,7 +14,7 @@ MEMORY_SAMPLES: Final = 2
 _UNSIGNED_INT: Final = 1  # nvmlValueType_t
 # The driver takes a sample each sixth of a second: looking less often than this misses some, and a load that beats in
 # time with the looks would read as all or nothing.
-_RARE_S: Final = 0.5
+RARE_S: Final = 0.5
 
 
 class SampledLoad:
@@ -23,15 +23,13 @@ class SampledLoad:
     def __init__(self, kind: int) -> None:
         self._kind = kind
         self._seen_us = 0
-        self._before_s: float | None = None
 
-    def mean(self, t_s: float, now: Reading, *, door: NvmlDoor, handle: Any, owner: str) -> Reading:
-        """The mean since the last look, or ``now`` where looks are frequent or the driver has no samples.
+    def mean(self, now: Reading, *, door: NvmlDoor, handle: Any, owner: str) -> Reading:
+        """The mean since the last look that was ``RARE_S`` or more ago, or ``now`` where the driver has no samples.
 
         A value that is missing now stays missing.
         """
-        before_s, self._before_s = self._before_s, t_s
-        if now.value is None or before_s is None or t_s - before_s < _RARE_S:
+        if now.value is None:
             return now
         answer = door.samples(handle, self._kind, since_us=self._seen_us, owner=owner)
         if answer.reason is not None or not answer.value or answer.value[0] != _UNSIGNED_INT:

@@ -126,6 +126,7 @@ class Sampler:
         self._left_behind = False  # a call was in the driver at the end
         self._back_off = BackOff()
         self._slow = TickSchedule(start_s=0.0, interval_s=slow_every_s)
+        self._delivered = 0  # samples
         # shared under the lock
         self._lock = threading.Lock()
         self._samples = 0
@@ -247,6 +248,7 @@ class Sampler:
         if slow and not self._stopping.is_set():
             self._read_host()
         with self._lock:
+            self._samples = self._delivered
             self._tick_starts_s.append(now_s)
             self._tick_ms.append(1000.0 * (self._clock.now_s() - now_s))
 
@@ -375,10 +377,9 @@ class Sampler:
             self._sink.on_back(t_s, uuid)
         for sample in reading.filled:
             self._sink.on_filled(sample)
-        self._sink.on_gpu(GpuSample(t_s=t_s, uuid=uuid, readings=reading.readings, late=late))
+        self._sink.on_gpu(GpuSample(t_s, uuid, reading.readings, late))
         self._seen_s[uuid] = t_s
-        with self._lock:
-            self._samples += 1
+        self._delivered += 1
 
     def _tell_all_back(self, t_s: float) -> None:
         """Back only once a card could be read; cards still out are told by name."""
@@ -397,6 +398,8 @@ class Sampler:
     def _tell_stall(self, errand: Errand) -> None:
         """A call took long: an outage over its time, of its card or of all that waited with it."""
         began_s, ended_s = errand.began_s or 0.0, errand.ended_s or 0.0
+        if ended_s - began_s <= _STALL_S and not self._blocked:  # nearly always
+            return
         back_s = errand.result.t_s if isinstance(errand.result, _CardReading) else ended_s  # not after the values
         told = self._blocked.pop(errand, None)
         if told is None and (ended_s - began_s <= _STALL_S or self._all_out):
