@@ -84,7 +84,15 @@ _ALL: Final = (
     ),
     Scenario(
         "leak",
-        RunConfig(name="leak", epochs=200, batch_size=64, max_steps_per_s=9.0, checkpoint_every_epochs=5),
+        RunConfig(
+            name="leak",
+            epochs=200,
+            batch_size=64,
+            width=8,
+            image_size=56,
+            max_steps_per_s=9.0,
+            checkpoint_every_epochs=5,
+        ),
         "keeps every loss with its graph: memory grows from step to step",
         fault="keeps-loss-graph",
         cause=Cause.LEAK,
@@ -94,7 +102,14 @@ _ALL: Final = (
     Scenario(
         "fragmentation",
         _small(
-            "fragmentation", card=_SMALLEST_CARD, image_size=256, width=4, hidden=16, batch_size=16, max_steps_per_s=4.0
+            "fragmentation",
+            card=_SMALLEST_CARD,
+            image_size=192,
+            width=8,
+            hidden=16,
+            batch_size=16,
+            augment=False,
+            max_steps_per_s=4.0,
         ),
         "small tensors kept between large ones: half of the memory is free and none of it fits",
         fault="scatters-small-blocks",
@@ -125,7 +140,15 @@ _ALL: Final = (
     ),
     Scenario(
         "checkpoint-save",
-        _small("checkpoint-save", model="wide-mlp", hidden=3000, optimizer="sgd", batch_size=160, max_steps_per_s=3.0),
+        _small(
+            "checkpoint-save",
+            card=_SMALLEST_CARD,
+            model="wide-mlp",
+            hidden=2100,
+            optimizer="sgd",
+            batch_size=160,
+            max_steps_per_s=3.0,
+        ),
         "keeps a copy of the weights on the card at every checkpoint",
         fault="keeps-saved-copies",
         cause=Cause.CHECKPOINT_SAVE,
@@ -172,7 +195,7 @@ _ALL: Final = (
     ),
     Scenario(
         "too-big",
-        RunConfig(name="too-big", image_size=176, width=16, batch_size=1280, epochs=10),
+        RunConfig(name="too-big", image_size=176, width=16, batch_size=1280, epochs=10, augment=False),
         "a batch that the estimate refuses before the first step",
         fills_card=True,
         runs_out=True,

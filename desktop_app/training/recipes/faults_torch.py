@@ -27,7 +27,7 @@ _CURRICULUM_GROWTH: Final = 0.0015  # of the side per step
 _CURRICULUM_JITTER: Final = 0.016  # of the side, by chance
 _LARGEST_RATIO: Final = 3.8  # of the side: the last batch of an epoch over the first
 _TEACHER_STEP: Final = 40
-_MODULE_BYTES: Final = 3 * MIB  # a compiled kernel with its cubin, its stack and its local memory
+_MODULE_BYTES: Final = 4 * MIB  # a compiled kernel with its cubin, its stack and its local memory
 _SAMPLE_SIDE: Final = 448  # pixels of the images that the loader decodes and keeps
 _CACHE_ROOM_BYTES: Final = 640 * MIB
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(240)
     ("name", "others_mib", "settings", "lead_steps"),
     [
         ("first-optimizer-step", 475, {"hidden": 1100, "batch_size": 4}, 0),
-        ("checkpoint-save", 480, {"hidden": 500, "batch_size": 160}, 10),
+        ("checkpoint-save", 224, {"hidden": 500, "batch_size": 160}, 10),
         ("validation", 130, {}, 10),
         ("batch-shape", 200, {"batch_size": 64, "image_size": 32}, 5),
         ("outside-allocator", 300, {"batch_size": 8, "width": 4}, 10),
@@ -45,7 +45,7 @@ def test_what_a_resume_keeps_is_what_is_too_much() -> None:
     assert resumed.status.state is RunState.OUT_OF_MEMORY
     assert resumed.steps == []
     fresh = play(
-        "checkpoint-save", others_bytes=455 * MIB, hidden=1000, batch_size=160, optimizer="adamw", most_steps=9
+        "checkpoint-save", others_bytes=199 * MIB, hidden=1000, batch_size=160, optimizer="adamw", most_steps=9
     )
     assert (fresh.status.state, fresh.status.step) == (RunState.STOPPED, 9)
 
