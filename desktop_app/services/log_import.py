@@ -97,7 +97,9 @@ class _Run:
         file.records += len(log.training)
         self._runs.add(number, file.path, log.kinds, log.training)
         if not log.kinds:
-            file.problem, file.unreadable = f" is of no kind that can be read. {_KINDS_READ}", True
+            first = next(iter(log.notes.counts), "")
+            lines = f" ({first})" if first.startswith("a line of") else ""
+            file.problem, file.unreadable = f" is of no kind that can be read{lines}. {_KINDS_READ}", True
         elif not file.records:
             file.problem = _nothing(log)
 
@@ -117,7 +119,8 @@ class _Run:
                 return None
             self._places.add(place)
             data = content(file.path)
-            same = self._contents.setdefault(hashlib.blake2b(data).digest(), file.path)
+            alone = len(self.result.files) == 1
+            same = file.path if alone else self._contents.setdefault(hashlib.blake2b(data).digest(), file.path)
             if same != file.path and data:
                 file.problem = f" is the same, byte for byte, as {same}; its rows count once"
                 return None

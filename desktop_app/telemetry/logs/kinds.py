@@ -17,7 +17,7 @@ from desktop_app.telemetry.logs.smi_xml import read_smi_xml
 from desktop_app.telemetry.logs.text_log import TextReader
 from desktop_app.telemetry.logs.tfevents import KIND as EVENTS_KIND
 from desktop_app.telemetry.logs.tfevents import looks_like_events, read_events
-from desktop_app.telemetry.logs.times import DateOrder, order_of
+from desktop_app.telemetry.logs.times import DateOrder
 from desktop_app.telemetry.logs.training_log import TrainingLog
 
 _ROOT: Final = re.compile(r"<nvidia_smi_log\b")
@@ -94,8 +94,7 @@ def open_log(data: bytes, *, dates: DateOrder = DateOrder.UNKNOWN) -> OpenLog:
         raise UnknownKindError("is JSON, but neither of rocm-smi --json nor with steps of a training")
     if is_prometheus(start):
         return OpenLog(read_prometheus(text, notes), notes, {"Prometheus text": 1})
-    order = dates if dates is not DateOrder.UNKNOWN else order_of(text)
-    reader = TextReader(notes, order=order)
+    reader = TextReader(notes, order=dates)
     return OpenLog(reader.read(text), notes, reader.sections, reader.training.log)
 
 

@@ -39,7 +39,7 @@ _NAMES: Final = ("card series", "device name", "card model")
 
 def looks_like_rocm(text: str) -> bool:
     """Whether the text is JSON with cards as rocm-smi names them, perhaps behind its warnings."""
-    return _START.search(text) is not None
+    return ('"card' in text or '"system"' in text) and _START.search(text) is not None
 
 
 def read_rocm_json(text: str, notes: Notes) -> Iterator[LogRecord]:

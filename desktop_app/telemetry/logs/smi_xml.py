@@ -21,6 +21,7 @@ from desktop_app.telemetry.logs.times import stamp_of
 from desktop_app.telemetry.logs.values import Rule, measure, reason_of, uuid_of, whole
 
 _DEEPEST: Final = 40
+_UNITS_OF_ONE: Final = ("process_info", "mig_device")  # a part of one of these says nothing
 _WHOLE_CARD: Final = re.compile(r"<gpu\b[^<>]*>(?:(?!<gpu\b).)*?</gpu\s*>", re.DOTALL)
 _POWER: Final = ("gpu_power_readings", "power_readings")  # since driver 535, and before
 # Paths under <gpu>. The module's power stands beside the card's and is another number (cases NV-75): it stays raw.
@@ -119,9 +120,8 @@ def _read_document(text: str, first_line: int, notes: Notes) -> Iterator[LogReco
     try:
         reader.parse(body)
     except expat.ExpatError as error:
-        why = expat.errors.messages[error.code] if error.code in expat.errors.messages else str(error)
-        notes.leave_out(first_line + error.lineno - 1, f"damaged XML ({why}); cards that are whole are read")
         reader.cards += _whole_cards(body, first_line, known=len(reader.cards))
+        notes.leave_out(first_line + error.lineno - 1, *_damage(error, reader, cut=not close))
     except _ForbiddenError as error:
         notes.leave_out(first_line, str(error))
         return
@@ -138,6 +138,25 @@ def _read_document(text: str, first_line: int, notes: Notes) -> Iterator[LogReco
     for place, node in enumerate(reader.cards):
         number = place if all_there else None  # nvidia-smi prints cards in the order of their indexes
         yield _record(node, number, stamp, heads, notes)
+
+
+def _damage(error: expat.ExpatError, reader: _Reader, *, cut: bool) -> tuple[str, str]:
+    """What is broken with what to do, and what is read all the same. Of a file that was cut off the last card is taken
+    up to the cut."""
+    why = expat.errors.messages[error.code] if error.code in expat.errors.messages else str(error)
+    part = reader.open_card() if cut else None
+    found = f"column {error.offset + 1} ({why}); read: " + (
+        "one whole card" if len(reader.cards) == 1 else f"{len(reader.cards)} whole cards"
+    )
+    if part is not None:
+        reader.cards.append(part)
+        found += f", {_count(part)} values of the next"
+    what = "the XML is cut off here" if cut else "damaged XML"
+    return f"{what}; write it again (nvidia-smi -q -x > FILE) or copy it whole", found
+
+
+def _count(node: _Node) -> int:
+    return sum(_count(child) if child.children else 1 for child in node.children)
 
 
 def _whole_cards(text: str, first_line: int, *, known: int) -> list[_Node]:
@@ -177,6 +196,17 @@ class _Reader:
 
     def parse(self, text: str) -> None:
         self._parser.Parse(re.sub(r"^<\?xml[^>]*\?>", _without_encoding, text, count=1), True)  # noqa: FBT003 - expat's own
+
+    def open_card(self) -> _Node | None:
+        """The card that the text ends in, with what is whole of it."""
+        if len(self._stack) < 2 or [node.tag for node in self._stack[:2]] != ["nvidia_smi_log", "gpu"]:
+            return None
+        for parent, node in zip(self._stack[1:], self._stack[2:], strict=False):
+            if node.tag in _UNITS_OF_ONE or (node is self._stack[-1] and not node.children):
+                parent.children.remove(node)
+                break
+        card = self._stack[1]
+        return card if card.children else None
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if len(self._stack) >= _DEEPEST:

@@ -13,7 +13,7 @@ from desktop_app.telemetry.logs.smi_csv import CsvTable, header_of
 from desktop_app.telemetry.logs.smi_monitor import MonitorSection, monitor_header_of
 from desktop_app.telemetry.logs.smi_query import QuerySection, opens_query
 from desktop_app.telemetry.logs.smi_table import TableSection, opens_table
-from desktop_app.telemetry.logs.times import DateOrder, stamp_of
+from desktop_app.telemetry.logs.times import DateOrder, order_of, stamp_of
 from desktop_app.telemetry.logs.training_lines import KIND, TrainingLines
 
 NOT_KNOWN: Final = "neither about cards nor a step of a training"
@@ -30,6 +30,11 @@ _FAILURES: Final = (
     (re.compile(r"Insufficient Permissions", re.I), Reason.NO_PERMISSION),
     (re.compile(r"Failed to initialize NVML|Unable to determine the device handle", re.I), Reason.UNKNOWN_ERROR),
 )
+_ANY_FAILURE: Final = re.compile(
+    r"mismatch|communicate with|not loaded|No devices|is lost|fallen off|Permissions|initialize NVML|Unable to", re.I
+)
+_LONGEST_LINE: Final = 4 << 20
+_LONGEST_FAILURE: Final = 1000  # a line of megabytes is none, and costs seconds to look through
 ADVICE: Final = {
     Reason.DRIVER_MISMATCH: "the driver was updated while it was loaded: reboot, or reload it",
     Reason.NO_DRIVER: "no NVIDIA driver was running when this was written",
@@ -80,18 +85,23 @@ class TextReader:
     def __init__(self, notes: Notes, *, order: DateOrder = DateOrder.UNKNOWN) -> None:
         self._notes = notes
         self._order = order
+        self._text: str | None = None  # until it has been asked for the order of its dates
         self._current: Section | None = None
         self._time: tuple[int, Stamp] | None = None  # a line that is a time and nothing else
         self.sections: dict[str, int] = {}  # kind → first line
         self.training = TrainingLines(notes)
 
     def read(self, text: str) -> Iterator[LogRecord]:
+        self._text = text
         for number, line in numbered_lines(text):
             yield from self._line(number, line)
         if self._current is not None:
             yield from self._current.close()
 
     def _line(self, number: int, line: str) -> Iterator[LogRecord]:
+        if len(line) > _LONGEST_LINE:
+            self._notes.leave_out(number, f"a line of {len(line):,} characters is none of a tool", line[:200])
+            return
         if not line.strip():
             return
         if 16 < len(line) < 48 and line[0].isalpha() and (stamp := stamp_of(line)) is not None:
@@ -128,6 +138,9 @@ class TextReader:
         header = header_of(line)
         if header is None or (isinstance(self._current, _CsvSection) and self._current.head == line.strip()):
             return None
+        if self._order is DateOrder.UNKNOWN and self._text is not None:
+            self._order = order_of(self._text)
+        self._text = None
         table = CsvTable(header, notes, order=self._order)
         return self._named("nvidia-smi CSV", number, _CsvSection(table, line.strip(), notes))
 
@@ -150,4 +163,6 @@ class TextReader:
 
 
 def _failure(line: str) -> Reason | None:
+    if len(line) > _LONGEST_FAILURE or _ANY_FAILURE.search(line) is None:
+        return None
     return next((reason for pattern, reason in _FAILURES if pattern.search(line)), None)

@@ -73,20 +73,22 @@ def records(data: bytes, notes: Notes) -> Iterator[tuple[int, bytes]]:
                 _cut(notes, number, place, end)
                 return
             until = end if following is None else following
-            notes.leave_out(number, f"damaged: {until - place} bytes from byte {place} on are no record")
+            notes.leave_out(number, "damaged: no record", f"{until - place} bytes from byte {place} on")
             place = until
             continue
         content = data[place + _HEAD : place + _HEAD + size]
         if _masked(content) == int.from_bytes(data[place + _HEAD + size : place + _HEAD + size + _TAIL], "little"):
             yield number, content
         else:
-            notes.leave_out(number, f"damaged: the checksum of the record at byte {place} is wrong")
+            notes.leave_out(number, "damaged: a record with a wrong checksum", f"byte {place}")
         place += _HEAD + size + _TAIL
 
 
 def _cut(notes: Notes, number: int, place: int, end: int) -> None:
     notes.leave_out(
-        number, f"the last record, at byte {place}, is cut off after {end - place} bytes (still written, or killed)"
+        number,
+        "the last record is cut off: it is still written, or the training was killed",
+        f"{end - place} bytes from byte {place} on",
     )
 
 

@@ -254,3 +254,9 @@ def test_a_name_as_long_as_the_file_is_shortened_on_the_terminal(tmp_path: Path,
     result = import_logs([put(tmp_path, "smi.csv", text)], parent=parent)
     assert "  utilization_percent: 1 value, 5" in as_text(result)
     assert max(map(len, as_text(result).splitlines())) < 1_000
+
+
+def test_a_line_of_megabytes_is_refused_unsearched(tmp_path: Path, parent: Path) -> None:
+    result = import_logs([put(tmp_path, "one.txt", "step 03/04/2026 loss " * 250_000)], parent=parent)
+    assert "(a line of 5,250,000 characters is none of a tool)" in (result.files[0].problem or "")
+    assert result.files[0].unreadable

@@ -91,7 +91,7 @@ def test_a_process_with_more_than_there_is(memory: str) -> None:
 
 
 def test_documents_in_a_row() -> None:
-    """``nvidia-smi -q -x -l 1 >> file``; the last one was cut off in the midst of its card."""
+    """``nvidia-smi -q -x -l 1 >> file``; the last one was cut off in the midst of its second card."""
     later = XML.replace("09:00:00", "09:00:05").replace("77 %", "78 %")
     records, log = read(XML + later + XML[: XML.rindex("<clocks>")])
     assert [(value(r, "utilization_percent"), r.stamp.seconds) for r in records] == [
@@ -100,9 +100,24 @@ def test_documents_in_a_row() -> None:
         (78.0, 1784019605.0),
         (78.0, 1784019605.0),
         (77.0, 1784019600.0),
+        (77.0, 1784019600.0),
     ]
-    assert records[-1].card.uuid == UUIDS[0]
-    assert "damaged XML" in log.notes.left_out[0].why
+    assert records[-1].card.uuid == UUIDS[1]
+    assert "sm_clock_mhz" not in records[-1].readings
+    assert "cut off" in log.notes.left_out[0].why
+    assert "one whole card, 2" in log.notes.left_out[0].text
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.9])
+def test_wherever_a_document_is_cut_what_stands_before_is_right(share: float) -> None:
+    whole, _ = read(XML)
+    cut, log = read(XML[: int(len(XML) * share)])
+    assert cut
+    for record, before in zip(cut, whole, strict=False):
+        assert record.readings.items() <= before.readings.items()
+        assert record.facts.items() <= before.facts.items()
+        assert all(process in before.processes for process in record.processes)
+    assert "copy it whole" in log.notes.left_out[0].why
 
 
 def test_a_damaged_card_does_not_take_the_next_with_it() -> None:

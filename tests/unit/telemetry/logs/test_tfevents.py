@@ -63,8 +63,8 @@ def test_after_a_damaged_length_the_next_whole_record_is_found() -> None:
     log = opened(b"".join([*parts[:4], damaged, *parts[5:]]))
     assert [step for _, step, _, _ in scalars(log.training)] == [0, 1, 2, 4, 5, 6, 7]
     place = sum(map(len, parts[:4]))
-    assert [item.why for item in log.notes.left_out] == [
-        f"damaged: {len(damaged)} bytes from byte {place} on are no record"
+    assert [(item.why, item.text) for item in log.notes.left_out] == [
+        ("damaged: no record", f"{len(damaged)} bytes from byte {place} on")
     ]
     first = b"\xff" * 6 + parts[0][6:]
     assert len(scalars(opened(first + b"".join(parts[1:])).training)) == 8, "the first one as well"
