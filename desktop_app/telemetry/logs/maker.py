@@ -45,6 +45,7 @@ class RecordMaker:
         self.processes: list[LoggedProcess] = []
         self.instances: list[LoggedInstance] = []
         self.lists_processes = False
+        self.whole = True  # no cut came before the end of what is said of the card
         self._parts: dict[str, list[Reading | None]] = {}
 
     def identify(self, kind: str, text: str) -> None:
@@ -148,7 +149,7 @@ class RecordMaker:
 
     def _settle_parts(self) -> None:
         """What NVML gives as one count and the log in parts: their sum, where every part is a number."""
-        for field, parts in self._parts.items():
+        for field, parts in self._parts.items() if self.whole else ():  # a sum of some parts is no sum
             missing = [part for part in parts if part is None or part.value is None]
             if missing:
                 self.readings.setdefault(field, missing[0] or Reading(None, Reason.UNKNOWN_ERROR))

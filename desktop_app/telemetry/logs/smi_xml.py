@@ -77,6 +77,7 @@ class _Node:
     text: list[str] = field(default_factory=list)
     children: list[_Node] = field(default_factory=list)
     attributes: dict[str, str] = field(default_factory=dict)
+    whole: bool = True
 
     def child(self, tag: str) -> _Node | None:
         return next((node for node in self.children if node.tag == tag), None)
@@ -150,6 +151,7 @@ def _damage(error: expat.ExpatError, reader: _Reader, *, cut: bool) -> tuple[str
     )
     if part is not None:
         reader.cards.append(part)
+        part.whole = False
         found += f", {_count(part)} values of the next"
     what = "the XML is cut off here" if cut else "damaged XML"
     return f"{what}; write it again (nvidia-smi -q -x > FILE) or copy it whole", found
@@ -243,6 +245,7 @@ def _record(node: _Node, number: int | None, stamp: Stamp | None, heads: dict[st
     maker = RecordMaker(node.line, notes)
     maker.stamp = stamp
     maker.index = number
+    maker.whole = node.whole
     for name, text in heads.items():
         maker.say(name, text)
     _walk(node, "", maker)
