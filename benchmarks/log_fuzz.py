@@ -1,15 +1,19 @@
 """Damaged copies of given logs: how many are read in part, how many are refused, and any exception or strange number.
 
-``python benchmarks/log_fuzz.py [COUNT] [SEED]``; the logs are those of ``../shared/cases/files`` beside the checkout,
-or the made ones of the tests.
+``python benchmarks/log_fuzz.py [COUNT] [SEED]``; the logs are those of ``../shared/cases/files`` beside the checkout
+and the made ones of the tests, of cards and of trainings. A line every hundredth of the way; exit code 1 upon an exception
+or a number that the log does not have.
 """
 
 from __future__ import annotations
 
 import random
 import sys
+import tempfile
 import time
+import traceback
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,53 +21,121 @@ sys.path.insert(0, str(ROOT / "tests" / "unit" / "telemetry" / "logs"))
 
 from log_samples import ALL, strange_values  # noqa: E402
 from test_log_fuzz import mutated  # noqa: E402
+from training_samples import (  # noqa: E402
+    BY_TENSORBOARD,
+    LLM_C,
+    TITAN,
+    TRAININGS,
+    strange_events,
+    strange_scalars,
+)
 
-from desktop_app.telemetry.logs.kinds import UnknownKindError, open_log  # noqa: E402
+from desktop_app.services.import_runs import RunBook  # noqa: E402
+from desktop_app.services.log_import import import_logs  # noqa: E402
+from desktop_app.telemetry.logs.kinds import OpenLog, UnknownKindError, open_log  # noqa: E402
 from desktop_app.telemetry.logs.log_lines import decoded, unpacked  # noqa: E402
+from desktop_app.telemetry.logs.tfevents import looks_like_events  # noqa: E402
 
-_FOLDERS = ("smi_xml", "smi_csv", "smi_text", "rocm", "prom", "text_logs")
+# One in so many goes the whole way, into a session: most of that is the disk.
+_WHOLE_WAY = 50
+_MOST_SHOWN = 20
 
 
 def given_logs() -> dict[str, bytes]:
     folder = ROOT.parent / "shared" / "cases" / "files"
-    found = {path.name: path.read_bytes() for name in _FOLDERS for path in sorted((folder / name).glob("*"))}
-    return found or {name: text.encode() for name, text in ALL.items()}
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    found.pop("index.csv", None)
+    made = {**ALL, **TRAININGS, "llm.c": LLM_C, "torchtitan": TITAN}
+    return found | {f"made {name}": text.encode() for name, text in made.items()} | {"made events": BY_TENSORBOARD}
+
+
+@dataclass(slots=True)
+class Tally:
+    told: Counter[str] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+    slowest: str = ""
+    strange: int = 0
+    failed: int = 0
+    sessions: int = 0
+
+    def trouble(self, what: str) -> None:
+        if self.strange + self.failed <= _MOST_SHOWN:
+            print(what, flush=True)
+
+
+def one(name: str, original: bytes, data: bytes, tally: Tally) -> None:
+    """Read one damaged log and look at what came of it."""
+    start = time.process_time()
+    try:
+        log = open_log(data)
+        records = list(log.records)
+        book = RunBook()
+        book.add(0, Path(name), log.kinds, log.training)
+        book.settled()
+    except UnknownKindError:
+        tally.told["refused"] += 1
+        return
+    except ValueError as error:
+        tally.told[f"told: {str(error)[:40]}"] += 1
+        return
+    took_s = time.process_time() - start
+    if took_s > tally.slowest_s:
+        tally.slowest_s, tally.slowest = took_s, name
+    tally.told["imported" if records or log.training else "nothing usable"] += 1
+    found = _strange(log, original, data, records)
+    if found:
+        tally.strange += 1
+        tally.trouble(f"strange in {name}: {sorted(found)[:3]}")
+
+
+def _strange(log: OpenLog, original: bytes, data: bytes, records: list) -> list | set:
+    if looks_like_events(data):
+        whole = open_log(original)
+        list(whole.records)
+        return strange_events(log, whole)
+    text = decoded(unpacked(data))
+    return strange_values(records, text) + strange_scalars(log, text)
+
+
+def whole_way(name: str, data: bytes, folder: Path, tally: Tally) -> None:
+    path = folder / Path(name).name.replace(" ", "-")
+    path.write_bytes(data)
+    tally.sessions += len(import_logs([path], parent=folder / "sessions").sessions)
 
 
 def main() -> int:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     logs = given_logs()
     names = sorted(logs)
-    told: Counter[str] = Counter()
-    slowest_s, strange = 0.0, 0
+    tally = Tally()
     began = time.perf_counter()
-    for _ in range(count):
-        name = rng.choice(names)
-        data = mutated(logs[name], rng)
-        start = time.perf_counter()
-        try:
-            log = open_log(data)
-            records = list(log.records)
-        except UnknownKindError:
-            told["refused"] += 1
-            continue
-        except ValueError as error:
-            told[f"told: {str(error)[:40]}"] += 1
-            continue
-        slowest_s = max(slowest_s, time.perf_counter() - start)
-        told["imported" if records else "nothing usable"] += 1
-        found = strange_values(records, decoded(unpacked(data)))
-        if found:
-            strange += 1
-            print(f"strange in {name}: {found[:3]}")
-    print(
-        f"{count} damaged logs of {len(names)} in {time.perf_counter() - began:.0f} s, slowest {slowest_s * 1e3:.0f} ms"
-    )
-    for what, number in told.most_common():
-        print(f"  {what}: {number}")
-    print(f"  with a number from nowhere: {strange}")
-    return 1 if strange else 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(count):
+            rng = random.Random(f"{seed} {number}")
+            name = rng.choice(names)
+            data = mutated(logs[name], rng)
+            try:
+                one(name, logs[name], data, tally)
+                if number % _WHOLE_WAY == 0:
+                    whole_way(name, data, Path(folder), tally)
+            except Exception:
+                tally.failed += 1
+                tally.trouble(f"exception in {name}, log {number} of seed {seed}:\n{traceback.format_exc(limit=-4)}")
+            if (number + 1) % max(1, count // 100) == 0:
+                spent = time.perf_counter() - began
+                print(
+                    f"{number + 1:,} of {count:,} in {spent:.0f} s: exceptions {tally.failed}, strange {tally.strange}",
+                    flush=True,
+                )
+    print(f"\n{count:,} damaged copies of {len(names)} logs in {time.perf_counter() - began:.0f} s, seed {seed}")
+    for what, times in tally.told.most_common():
+        print(f"  {what}: {times:,}")
+    print(f"  slowest: {tally.slowest_s * 1e3:.0f} ms of CPU ({tally.slowest})")
+    print(f"  sessions written: {tally.sessions}")
+    print(f"  exceptions: {tally.failed}")
+    print(f"  with a number from nowhere: {tally.strange}")
+    return 1 if tally.strange or tally.failed else 0
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ _TENSORBOARD: Final = ("wall_time", "step", "value")
 _NUMBER: Final = re.compile(
     r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|[-+]?(?:nan|inf(?:inity)?)", re.I
 )
+_ENTRY: Final = re.compile(r"\{[^{}]*\}")
 _MOST_CELLS: Final = 2000
 _LONGEST_HEAD: Final = 65_536
 _LONGEST_LINE: Final = 1 << 20
@@ -164,8 +165,11 @@ def read_trainer_state(text: str, notes: Notes) -> TrainingLog | None:
         return None
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        notes.leave_out(line, "damaged JSON; entries that are whole are read")
+        entries = (_object(entry[0]) for entry in _ENTRY.finditer(text, text.index('"log_history"')))
+        found = {"log_history": [entry for entry in entries if entry is not None]}
     history = found.get("log_history") if isinstance(found, dict) else None
     if not isinstance(history, list):
         return None

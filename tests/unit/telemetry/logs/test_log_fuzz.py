@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from log_samples import ALL, strange_values
+from training_samples import BY_TENSORBOARD, LLM_C, TITAN, TRAININGS, opened, strange_events, strange_scalars
 
+from desktop_app.core.steps import STEP_COLUMNS
 from desktop_app.core.telemetry import ALL_GPU_FIELDS
+from desktop_app.services.import_runs import RunBook
 from desktop_app.telemetry.logs.kinds import UnknownKindError, open_log
 from desktop_app.telemetry.logs.log_lines import decoded, unpacked
 
@@ -85,3 +89,47 @@ def test_the_check_itself_finds_a_number_from_nowhere() -> None:
     records = list(open_log(ALL["csv"].encode()).records)
     assert strange_values(records, ALL["csv"]) == []
     assert ("utilization_percent", 97.0) in strange_values(records, ALL["csv"].replace("97 %", "12 %"))
+
+
+@pytest.mark.parametrize("kind", [*TRAININGS, "llm.c", "torchtitan"])
+def test_damaged_trainings(kind: str) -> None:
+    data = {**TRAININGS, "llm.c": LLM_C, "torchtitan": TITAN}[kind].encode()
+    rng = random.Random(f"trainings {kind}")
+    imported = 0
+    for number in range(_PER_KIND):
+        damaged = mutated(data, rng)
+        try:
+            log = opened(damaged)
+        except (UnknownKindError, ValueError):
+            continue
+        assert strange_scalars(log, decoded(unpacked(damaged))) == []
+        book = RunBook()
+        book.add(number, Path("log"), log.kinds, log.training)
+        for run in book.settled():
+            assert all(row.values.keys() <= set(STEP_COLUMNS) for row in run.tables["steps"])
+            imported += 1
+    assert imported > _PER_KIND // 4
+
+
+def test_damaged_event_files() -> None:
+    rng = random.Random("events")
+    original = opened(BY_TENSORBOARD)
+    imported = told = 0
+    for _ in range(2 * _PER_KIND):
+        try:
+            log = opened(mutated(BY_TENSORBOARD, rng))
+        except (UnknownKindError, ValueError):
+            continue
+        assert strange_events(log, original) == set()
+        imported += bool(log.training)
+        told += bool(log.notes.left_out)
+    assert imported > _PER_KIND
+    assert told > _PER_KIND
+
+
+def test_the_check_of_scalars_finds_a_number_from_nowhere() -> None:
+    log = opened(LLM_C)
+    assert strange_scalars(log, LLM_C) == []
+    assert strange_scalars(log, LLM_C.replace("6.3097", "6.3098")) == [(2, "tel", 6.3097)]
+    other = opened(BY_TENSORBOARD[:200])
+    assert len(strange_events(opened(BY_TENSORBOARD), other)) > 3

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import base64
+import math
+import re
 import struct
 import zlib
 
@@ -71,6 +73,12 @@ BARS = """steps:   0%|          | 0/1000 [00:00<?, ?it/s]
 steps:   1%|          | 10/1000 [00:05<08:15,  2.00it/s, loss=0.125]\rsteps:   1%|          | 10/1000 [00:05<08:15,  2.00it/s, loss=0.125]
 steps:   2%|▏         | 20/1000 [00:10<08:10,  2.00it/s, loss=0.25]
 """
+LLM_C = "s:0 tel:10.9830\ns:250 tel:6.3097\ns:250 trl:6.25 lr:0.000600 norm:1.25\ns:500 tel:5.5887\n"
+TITAN = "".join(
+    f"[titan] 2026-12-01 10:00:{step:02},123 - root - INFO - step: {step}  loss:  8.{step}234  memory:  5.20GiB(10.95%)  "
+    f"tps: 1,{step}34  tflops: 5.5  mfu: 1.2{step}%\n"
+    for step in range(1, 10)
+)
 TRAININGS = {
     "nanogpt": NANOGPT,
     "trainer": TRAINER,
@@ -131,3 +139,39 @@ def _varint(value: int) -> bytes:
 def _mark(data: bytes) -> bytes:
     crc = google_crc32c.value(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+_NUMBERS = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+def strange_scalars(log: OpenLog, text: str) -> list[tuple[int, str, float]]:
+    """(line, name, value) of scalars and steps that are no number of their own line."""
+    training = log.training
+    by_line = "trainer_state.json" not in log.kinds
+    lines = text.split("\n") if by_line else [text]
+    held: dict[int, set[float]] = {}
+    found = []
+    steps = [(row, "step", value) for row, value in enumerate(training.step)]
+    scalars = zip(training.scalar_row, training.scalar_name, training.scalar_value, strict=True)
+    for row, name, value in (*steps, *((row, training.names[name], value) for row, name, value in scalars)):
+        line = training.line[row]
+        place = line - 1 if by_line else 0
+        if place not in held:
+            held[place] = {float(number) for number in _NUMBERS.findall(lines[place])}
+        if math.isfinite(value) and abs(value) not in held[place]:
+            found.append((line, name, value))
+    return found
+
+
+def strange_events(log: OpenLog, original: OpenLog) -> set[tuple[str, float, float, float]]:
+    """Scalars that the undamaged file does not have: both checksums of their record would have to hold by chance."""
+    return _rows(log) - _rows(original)
+
+
+def _rows(log: OpenLog) -> set[tuple[str, float, float, float]]:
+    training = log.training
+    return {
+        (training.names[name], training.step[row], training.seconds[row], value)
+        for row, name, value in zip(training.scalar_row, training.scalar_name, training.scalar_value, strict=True)
+        if math.isfinite(value) and math.isfinite(training.seconds[row])
+    }
