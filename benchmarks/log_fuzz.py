@@ -1,8 +1,8 @@
 """Damaged copies of given logs: how many are read in part, how many are refused, and any exception or strange number.
 
 ``python benchmarks/log_fuzz.py [COUNT] [SEED]``; the logs are those of ``../shared/cases/files`` beside the checkout
-and the made ones of the tests, of cards and of trainings. A line every hundredth of the way; exit code 1 upon an exception
-or a number that the log does not have.
+and the made ones of the tests, of cards and of trainings. A line every hundredth of the way; exit code 1 upon an
+exception or a number that the log does not have.
 """
 
 from __future__ import annotations
