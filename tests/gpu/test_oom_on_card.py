@@ -16,13 +16,17 @@ from . import oom_on_card
 
 
 @pytest.mark.gpu
+@pytest.mark.timeout(660)  # the script ends itself after eight minutes and the check that is under way
 def test_on_the_card(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("no CUDA card")
-    script = Path(oom_on_card.__file__)
-    done = subprocess.run([sys.executable, str(script), "--out", str(tmp_path)], timeout=600, check=False)
-    assert done.returncode == 0
+    command = [sys.executable, *oom_on_card.SCRIPT, "--out", str(tmp_path)]
+    done = subprocess.run(command, timeout=600, check=False, cwd=oom_on_card.ROOT, text=True, stdout=subprocess.PIPE)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout
+    assert sorted(tmp_path.glob("*.csv"))
+    assert sorted(tmp_path.glob("*.pickle"))
 
 
 def test_a_rescue_is_judged(tmp_path: Path) -> None:
@@ -31,6 +35,37 @@ def test_a_rescue_is_judged(tmp_path: Path) -> None:
     with (tmp_path / f"rescue-{64 / 1024:g}.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [row["step"] for row in rows] == ["1", "2"]
+
+
+@pytest.mark.slow
+def test_a_kill_in_the_midst_of_a_rescue_is_judged() -> None:
+    result = oom_on_card.check_kill(oom_on_card.SimulatedCard(96 * MIB))
+    assert result.good, result
+
+
+def test_the_largest_batch_is_as_large_as_the_mistake_makes_it() -> None:
+    from desktop_app.training.recipes.faults_torch import _LARGEST_RATIO
+
+    assert oom_on_card.LAST_RATIO == _LARGEST_RATIO**2
+
+
+def test_a_recording_keeps_no_stacks() -> None:
+    frames = [{"filename": "/home/somebody/train.py", "line": 3, "name": "main"}]
+    trace = {"action": "alloc", "addr": 512, "size": 1024, "stream": 0, "frames": frames}
+    block = {"address": 512, "size": 1024, "state": "active_allocated", "frames": frames, "history": [{"addr": 1}]}
+    content = {"segments": [{"address": 512, "blocks": [block]}], "device_traces": [[trace]]}
+    kept = oom_on_card.without_stacks(content)
+    assert "somebody" not in repr(kept)
+    assert kept["device_traces"] == [[{"action": "alloc", "addr": 512, "size": 1024, "stream": 0}]]
+    assert kept["segments"][0]["blocks"] == [{"address": 512, "size": 1024, "state": "active_allocated"}]
+
+
+def test_a_check_that_breaks_is_a_miss() -> None:
+    def broken() -> oom_on_card.Result:
+        raise RuntimeError("CUDA error: misaligned address")
+
+    result = oom_on_card.guarded(broken, gib=8.0)
+    assert (result.good, result.detail) == (False, "RuntimeError: CUDA error: misaligned address")
 
 
 @pytest.mark.parametrize("name", ["first update", "leak"])
