@@ -54,6 +54,8 @@ def content(path: Path) -> bytes:
     """The bytes of a log; ``-`` is the standard input. Raises ``OSError``, ``ValueError`` or ``UnknownKindError``."""
     if path == STDIN and not path.exists():
         return _limited(sys.stdin.buffer.read(MOST_BYTES + 1))
+    if any(mark in str(path) for mark in _PATTERN) and not path.exists():
+        raise FileNotFoundError(2, "no file has such a name")
     if path.is_dir():
         raise UnknownKindError("is a folder without files", suggests=False)
     with path.open("rb") as file:

@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from desktop_app.telemetry.logs.record import Stamp
 
+_EXAMPLES: Final = """examples:
+  nvidia-smi --query-gpu=timestamp,index,uuid,utilization.gpu,memory.used,memory.total,power.draw,temperature.gpu \\
+             --format=csv -l 1 > gpu.csv                   while the training runs, and after it:
+  floodmark import gpu.csv runs/today                      the card beside the loss of TensorBoard's files
+  floodmark import gpu.csv train.log --start "2026-07-14 09:00:00" --interval 0.5
+  nvidia-smi -q -x | floodmark import -"""
 _OFFSET: Final = re.compile(r"(?:UTC)?([-+])(\d{1,2}):?(\d{2})?", re.ASCII)
 # Longer pauses between rows are no sampling any more.
 _LONGEST_INTERVAL_S: Final = 86_400.0
@@ -19,6 +25,8 @@ _LONGEST_INTERVAL_S: Final = 86_400.0
 
 def add_import_options(parser: argparse.ArgumentParser) -> None:
     """Which logs, where to, and what they do not say themselves."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EXAMPLES
     parser.add_argument(
         "files",
         nargs="+",

@@ -27,19 +27,22 @@ _BINARY: Final = (
     (re.compile(rb"\x89PNG"), "a PNG image"),
     (re.compile(rb"\xff\xd8\xff"), "a JPEG image"),
     (re.compile(rb"%PDF-"), "a PDF document"),
-    (re.compile(rb"PK\x03\x04"), "a zip archive, as checkpoints (.pt), .npz and .xlsx are; give the log itself"),
+    (re.compile(rb"PK\x03\x04"), "a zip archive, as checkpoints (.pt), .npz and .xlsx are"),
     (
         re.compile(rb"\x80[\x02-\x05]"),
-        "a pickle and not a log; a recording of torch.cuda.memory is read by 'floodmark snapshot'",
+        "a pickle (a recording of torch.cuda.memory is read by 'floodmark snapshot')",
     ),
     (
         re.compile(rb"SQLite format 3\x00"),
-        "an SQLite database; a session of Floodmark is read by 'floodmark export'",
+        "an SQLite database (a session of Floodmark is read by 'floodmark export')",
     ),
-    (re.compile(rb"PAR1"), "a Parquet file; export it as CSV"),
-    (re.compile(rb":W&B"), "a run file of Weights & Biases; export its metrics as CSV"),
+    (re.compile(rb"PAR1"), "a Parquet file, which can be exported as CSV"),
+    (re.compile(rb":W&B"), "a run file of Weights & Biases, whose metrics can be exported as CSV"),
     (re.compile(rb"\x7fELF|MZ\x90"), "a program"),
-    (re.compile(rb"\x28\xb5\x2f\xfd|\xfd7zXZ|BZh|7z\xbc\xaf"), "compressed in a way that is not read; unpack it"),
+    (
+        re.compile(rb"\x28\xb5\x2f\xfd|\xfd7zXZ|BZh|7z\xbc\xaf"),
+        "compressed in a way that is not read, and must be unpacked",
+    ),
 )
 _CONTROL: Final = bytes(byte for byte in range(32) if byte not in b"\t\n\r\x1b\x0c\x08")
 _MOST_CONTROL: Final = 0.1  # of the first 64 KiB; a damaged log has a few
@@ -119,7 +122,7 @@ def refuse_binary(content: bytes) -> None:
     start = content[:_FIRST_LINES]
     for pattern, what in _BINARY:
         if pattern.match(start):
-            raise UnknownKindError(f"is {what}", suggests=False)
+            raise UnknownKindError(f"is {what}: no log (floodmark import --help names what is read)", suggests=False)
     if start.startswith((GZIP, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return
     strange = len(start) - len(start.translate(None, _CONTROL))
