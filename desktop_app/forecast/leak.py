@@ -37,6 +37,7 @@ _FALL_SLACK_STEPS: Final = 3  # an epoch's meters may live on for a moment after
 _MIN_RISERS: Final = 3
 _MIN_TIED_RISERS: Final = 2  # of those that come with an event
 _BELIEF_ONCE: Final = 0.55  # one riser that came with an event, and the next one would not fit
+_BELIEF_AT_RANDOM: Final = 0.65  # a cache that fills begins like this too
 _ONCE_SHARE: Final = 0.005  # of the card: what a riser that was seen once must have at least
 _RETRY_MEMORY_STEPS: Final = 5
 _RETRY_MATTERS_STEPS: Final = 100  # a retry proves a leak that would be full this soon, not one that is far off
@@ -72,9 +73,12 @@ class _Verdict:
         """
         if not self.proven:
             return _BELIEF_UNPROVEN
-        if self.trend.stairs is not None and self.trend.stairs.risers < _MIN_TIED_RISERS:
+        stairs = self.trend.stairs
+        if stairs is not None and stairs.risers < _MIN_TIED_RISERS:
             return _BELIEF_ONCE
-        lasted = self.trend.steps / (self.trend.steps + max(self.to_go.median, 0.0))
+        if stairs is not None and stairs.at_random:
+            return _BELIEF_AT_RANDOM
+        lasted = self.trend.lasted_steps / (self.trend.lasted_steps + max(self.to_go.median, 0.0))
         if self.at_last_moment:
             return lasted
         return _BELIEF_PROVEN + (1.0 - _BELIEF_PROVEN) * lasted
@@ -177,11 +181,17 @@ def _enough_evidence(trend: Trend, to_go: StepsToGo, environment: Environment) -
     if trend.stairs is not None:
         stairs = trend.stairs
         one_more = to_go.median <= 1.5 * stairs.distance_steps
+        if stairs.at_random:
+            return _lasts(trend, environment)
         if stairs.event is None:
             return one_more or (stairs.risers >= _MIN_RISERS and trend.steps >= ENOUGH_STEPS)
         large = stairs.jump_bytes >= _ONCE_SHARE * environment.capacity_bytes
         return stairs.risers >= _MIN_TIED_RISERS or (large and to_go.median <= stairs.distance_steps)
-    return trend.steps >= ENOUGH_STEPS and trend.grown_bytes >= ENOUGH_GROWTH * environment.capacity_bytes
+    return _lasts(trend, environment)
+
+
+def _lasts(trend: Trend, environment: Environment) -> bool:
+    return trend.lasted_steps >= ENOUGH_STEPS and trend.lasted_bytes >= ENOUGH_GROWTH * environment.capacity_bytes
 
 
 def _driver_refused(to_go: StepsToGo, evidence: Evidence) -> bool:
@@ -203,7 +213,7 @@ def _severity(verdict: _Verdict, p_run: float, evidence: Evidence) -> AlertSever
 def _to_outlook(verdict: _Verdict, evidence: Evidence, environment: Environment) -> Outlook | None:
     p_run, p_within = verdict.chances()
     severity = _severity(verdict, p_run, evidence)
-    grows_for = verdict.horizon_steps if verdict.proven else min(verdict.horizon_steps, verdict.trend.steps)
+    grows_for = verdict.horizon_steps if verdict.proven else min(verdict.horizon_steps, verdict.trend.lasted_steps)
     base = environment.device_bytes(evidence.memory) - (evidence.memory.reserved_bytes if evidence.memory else 0)
     peak = base + verdict.exhaustion.held_bytes
     growth = verdict.exhaustion.bytes_per_step * grows_for
@@ -225,8 +235,8 @@ def _figures(verdict: _Verdict, evidence: Evidence) -> Mapping[str, float]:
         "slope_bytes_per_step": trend.slope,
         "slope_sd_bytes_per_step": trend.slope_sd,
         "reserved_slope_bytes_per_step": trend.reserved_slope,
-        "grown_bytes": trend.grown_bytes,
-        "grown_steps": trend.steps,
+        "grown_bytes": trend.lasted_bytes,
+        "grown_steps": trend.lasted_steps,
         "trough_bytes": trend.level_bytes,
         "demand_bytes": verdict.demand.typical_bytes,
         "headroom_bytes": verdict.exhaustion.headroom_bytes,

@@ -19,6 +19,7 @@ STILL_SIGNIFICANT_Z: Final = 2.0
 _STEADY_LUMPS: Final = 4
 _FIRST_LOOK_Z: Final = 2.5  # of least squares, which takes all noise for independent
 _CLEARER: Final = 1.25  # times as significant: what a shorter window must be to be preferred
+_AS_STEEP: Final = 1.08  # times the clearest slope: a longer window that was steeper slows down
 _NEWEST_SHARE: Final = 0.35  # of a window that slows down: what must slow down too
 _STOPPED_SHARE: Final = 0.35  # of the expected growth: less than this lately, and the growth is over
 _STOPPED_Z: Final = 3.0
@@ -35,6 +36,15 @@ class Interest:
     room_bytes: float
     slope_floor: float
     known: bool = False  # an alert about it is out
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The line of the clearest window, that window, and the longest one that grows straight: how long it has lasted."""
+
+    fit: LineFit
+    window: Window
+    longest: LineFit
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +66,25 @@ class LineSearch:
         self._looks: dict[int, _Look] = {}
         self._fits: dict[tuple[int, int, int], LineFit | None] = {}
 
-    def find(self, interest: Interest) -> tuple[LineFit, Window] | None:
-        """The line of the clearest window and that window; ``None`` when nothing grows, or not any more."""
+    def find(self, interest: Interest) -> Found | None:
+        """The line that the series follows now; ``None`` when nothing grows, or not any more."""
         found = self._straightest(interest)
         if found is None:
             return None
-        fit, window = found
+        fit, window = found.fit, found.window
         newest = self._look(self.series.levels[0], 0).window
         if _stopped(newest, fit) or (window.span_steps != newest.span_steps and _stopped(window, fit)):
             return None
         return found
 
-    def _straightest(self, interest: Interest) -> tuple[LineFit, Window] | None:
+    def _straightest(self, interest: Interest) -> Found | None:
         """The longest straight window that grows, unless shorter ones are ever clearer; its line.
 
         A longer window has a surer slope until it reaches back to before the growth began. ``None`` also when growth
         ends by itself: when a window slows down and one that holds its newest third does so too, or no shorter one
         shows that it has stopped slowing down.
         """
-        best: tuple[LineFit, Window] | None = None
+        best: Found | None = None
         slowing: LineFit | None = None  # the longest that does
         for index in reversed(range(len(self.series.levels))):
             level = self.series.levels[index]
@@ -91,10 +101,12 @@ class LineSearch:
                     slowing = slowing or fit
                     if fit.span_steps <= _NEWEST_SHARE * slowing.span_steps:
                         return None
-                elif best is not None and fit.significance < _CLEARER * best[0].significance:
-                    return best
+                elif best is not None and fit.significance < _CLEARER * best.fit.significance:
+                    if best.fit.significance >= SIGNIFICANT_Z:
+                        return best
                 elif fit.straight and (slowing is None or interest.known or fit.belies(slowing)):
-                    best = fit, look.window.last(points)
+                    longer = best.longest if best is not None and best.longest.slope <= _AS_STEEP * fit.slope else fit
+                    best = Found(fit, look.window.last(points), longer)
         return best
 
     def _look(self, level: Level, index: int) -> _Look:

@@ -41,6 +41,7 @@ class Stairs:
     risers: int
     since_last_steps: float
     event: str | None = None  # what the risers come with: a ``Happening``
+    at_random: bool = False  # at any distances, of which this is the mean one
 
     @property
     def slope(self) -> float:

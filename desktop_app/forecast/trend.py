@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from desktop_app.core.steps import PhaseSample
+from desktop_app.forecast.equal_risers import EqualRisers
 from desktop_app.forecast.event_stairs import EventStairWatch
 from desktop_app.forecast.growth import fit_line
 from desktop_app.forecast.line_search import Interest, LineSearch, significant
@@ -29,6 +30,7 @@ _MAY_BE_STEEPER: Final = 2.0  # times the mean slope of the rise so far: less co
 _ASKING_SHARE: Final = 0.5  # of the troughs' growth lately: more, and nothing idle is left that it could use
 _ASKING_POINTS: Final = 8
 _RISERS_KEPT: Final = 8
+_BY_CHANCE: Final = 2  # risers that may come at one distance, or with an event, by chance
 _ASKED_RISERS: Final = 3  # heights of a staircase that must be known before it is said to ask for memory
 
 
@@ -45,7 +47,9 @@ class Trend:
     """Growth of the troughs as it stands at the newest step. Sizes in bytes, slope in bytes per step.
 
     ``level_bytes`` is the trough to start from: on the line, or at the top of the usual ramp. ``noise_bytes`` and
-    ``wander_bytes`` are those of ``growth.LineFit``. ``first_step`` is where the series began that holds the growth.
+    ``wander_bytes`` are those of ``growth.LineFit``. ``grown_bytes`` and ``steps`` are those of the window that has the
+    slope, ``lasted_bytes`` and ``lasted_steps`` those of the longest over which it grew so: the surest slope may come
+    from a short one. ``first_step`` is where the series began that holds the growth.
     ``reserved_bytes`` is what the allocator holds at the peak of a step now, and ``reserved_slope`` how fast that
     grows: 0 while the growth still finds room in what is idle.
     """
@@ -61,6 +65,8 @@ class Trend:
     first_step: int
     significance: float
     reserved_bytes: float
+    lasted_bytes: float
+    lasted_steps: float
     reserved_slope: float = 0.0
     reserved_sd_bytes: float = 0.0  # of ``reserved_bytes``: the allocator asks for whole segments, not for each riser
     stairs: Stairs | None = None
@@ -87,6 +93,7 @@ class TroughTrend:
         self._ordinary = OrdinaryChange()
         self._ramps = RampWatch()
         self._stairs = StairWatch()
+        self._equal = EqualRisers()
         self._tied = EventStairWatch(self._ordinary) if of_events else None
         self._step = 0
         self._trough = 0.0
@@ -106,12 +113,14 @@ class TroughTrend:
         if self._ramps.fell(step, trough_bytes, change):
             self._search = LineSearch()
             self._stairs.restart()
+            self._equal.restart()
             if self._tied is not None:
                 self._tied.restart()
             self._before_risers.clear()
         elif change.outstanding and change.size_bytes > 0:
             self._before_risers.append((self._trough, self._reserved))
         self._stairs.add(step, change)
+        self._equal.add(step, change.size_bytes)
         if self._tied is not None:
             self._tied.add(step, trough_bytes, change, epoch=epoch)
         self._search.series.append(step, trough_bytes, batch_samples, reserved_bytes)
@@ -124,9 +133,22 @@ class TroughTrend:
         any_event = stairs is not None and stairs.event is not None
         if not any_event and self._stairs.level_off_within(interest.room_bytes, known=interest.known):
             return line if line is not None and line.slope > _ANOTHER * self._stairs.newest_slope else None
+        at_random = self._risers_at_random(interest, stairs) if line is None else None
+        if at_random is not None:
+            return at_random
         if stairs is not None and stairs.slope >= max(interest.slope_floor, 0.5 * line.slope if line else 0.0):
             return self._stair_trend(stairs)
         return line if line is not None else self._rising_bottoms(interest)
+
+    def _risers_at_random(self, interest: Interest, regular: Stairs | None) -> Trend | None:
+        """Too uneven to be a line or regular stairs, whose first few may be so by chance."""
+        known = 0 if regular is None else regular.risers
+        if known > _BY_CHANCE or self._will_fall_back(interest):
+            return None
+        stairs = self._equal.stairs(self._step, known=interest.known)
+        if stairs is None or stairs.risers <= known + 1 or stairs.slope < interest.slope_floor:
+            return None
+        return self._stair_trend(stairs)
 
     def _clearest_stairs(self) -> Stairs | None:
         """Those that come with an event, unless only some of the risers do."""
@@ -140,8 +162,8 @@ class TroughTrend:
         found = self._search.find(interest)
         if found is None:
             return None
-        fit, window = found
-        asked_bytes, reserved_slope = _reserved_growth(window, fit.slope, step=self._step)
+        fit = found.fit
+        asked_bytes, reserved_slope = _reserved_growth(found.window, fit.slope, step=self._step)
         return Trend(
             shape=Shape.LINE,
             slope=fit.slope,
@@ -154,6 +176,8 @@ class TroughTrend:
             first_step=self._first_step,
             significance=fit.significance,
             reserved_bytes=asked_bytes if reserved_slope else self._reserved,
+            lasted_bytes=found.longest.grown_bytes,
+            lasted_steps=found.longest.span_steps,
             reserved_slope=reserved_slope,
         )
 
@@ -209,6 +233,8 @@ class TroughTrend:
             first_step=int(steps[0]),
             significance=fit.significance,
             reserved_bytes=self._reserved,
+            lasted_bytes=fit.grown_bytes,
+            lasted_steps=fit.span_steps,
         )
 
     def _stair_trend(self, stairs: Stairs) -> Trend:
@@ -226,6 +252,8 @@ class TroughTrend:
             first_step=self._first_step,
             significance=1.0 / max(stairs.spread, 1e-3),
             reserved_bytes=reserved,
+            lasted_bytes=stairs.grown_bytes,
+            lasted_steps=stairs.distance_steps * stairs.risers,
             reserved_slope=stairs.slope if asked is not None else 0.0,
             reserved_sd_bytes=reserved_sd,
             stairs=stairs,

@@ -130,3 +130,49 @@ def test_a_leak_that_only_begins_takes_no_alert_back() -> None:
     found = attribute(both, open_causes=[Cause.FRAGMENTATION])
     assert Cause.FRAGMENTATION in found.outlooks
     assert Cause.FRAGMENTATION not in found.superseded
+
+
+# A leak of 1 beside holes of 30: 0.03 of the growth is live.
+BESIDE_HOLES = {"slope_bytes_per_step": 1.0, "reserved_slope_bytes_per_step": 0.0}
+
+
+def beside(*, significance: float, steps: float) -> Outlook:
+    return outlook(Cause.LEAK, evidence={**BESIDE_HOLES, "significance": significance, "grown_steps": steps})
+
+
+def holes(steps: float) -> Outlook:
+    return outlook(Cause.FRAGMENTATION, evidence={"slope_bytes_per_step": 30.0, "grown_steps": steps})
+
+
+@pytest.mark.parametrize(
+    ("leak", "since", "cause"),
+    [
+        (beside(significance=20.0, steps=100.0), 100.0, Cause.LEAK),
+        (beside(significance=5.0, steps=100.0), 100.0, Cause.FRAGMENTATION),  # what is live wanders
+        (beside(significance=5.0, steps=100.0), 10.0, Cause.LEAK),  # it was there long before the holes were
+        (beside(significance=20.0, steps=12.0), 100.0, Cause.FRAGMENTATION),  # a few samples in line
+    ],
+)
+def test_a_leak_beyond_doubt_is_not_hidden_by_holes_that_come_in_a_rush(
+    leak: Outlook, since: float, cause: Cause
+) -> None:
+    assert left(leak, holes(since)) == {cause}
+
+
+def test_what_has_only_begun_does_not_explain_holes_that_have_grown_for_long() -> None:
+    """Half of the growth is live, for 12 steps of 100."""
+    young = outlook(Cause.LEAK, evidence={**BESIDE_HOLES, "slope_bytes_per_step": 30.0, "grown_steps": 12.0})
+    assert left(young, holes(100.0)) == {Cause.FRAGMENTATION}
+    assert left(young, holes(20.0)) == {Cause.LEAK}
+
+
+def test_a_leak_that_has_been_told_stays_until_it_is_over() -> None:
+    """Its stairs are made out anew, over 12 steps; an alert about the holes is out as well."""
+    anew = beside(significance=5.0, steps=12.0)
+    told = {Cause.LEAK, Cause.FRAGMENTATION}
+    found = {Cause.LEAK: anew, Cause.FRAGMENTATION: holes(100.0)}
+    assert Cause.LEAK in attribute(found, open_causes=told).outlooks
+    found[Cause.LEAK] = replace(anew, severity=WATCH, p_run=0.25)
+    assert Cause.LEAK in attribute(found, open_causes=told).outlooks
+    found[Cause.LEAK] = replace(anew, severity=WATCH, p_run=0.15)
+    assert Cause.LEAK not in attribute(found, open_causes=told).outlooks

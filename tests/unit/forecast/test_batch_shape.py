@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from desktop_app.core.forecasts import AlertSeverity, Cause
-from desktop_app.core.steps import BatchShape
+from desktop_app.core.steps import BatchShape, Phase, PhaseSample
 from desktop_app.core.units import GIB, MIB
 from desktop_app.forecast.forecaster import Forecaster
 
@@ -83,6 +83,23 @@ def test_longest_batch_of_which_only_one_shape_is_known_to_go_by() -> None:
     told = run_lengths([200] * 100 + [800], forecaster, capacity=3 * GIB)
     assert told.oom_step == 101
     assert told.raised[0].step <= 12
+
+
+@pytest.mark.parametrize(("model_mib", "flagged"), [(50, True), (1500, False), (None, False)])
+def test_a_small_model_leaves_nearly_all_of_the_demand_to_the_batch(model_mib: int | None, flagged: bool) -> None:
+    """All batches alike, then one of three times the samples. The step demands 1 GiB, so that will be 3 GiB where all
+    of it grows with the batch; there are 2.8 GiB. Of a large model, or an unknown one, much may be gradients."""
+    told = Forecaster(capacity_bytes=int(4.8 * GIB))
+    told.set_environment(longest_batch=BatchShape(96), longest_batch_step=40)
+    if model_mib is not None:
+        built = memory(model_mib * MIB, demand=0)
+        told.update_phase(PhaseSample(0.0, 0, Phase.BUILD, built, ended=True))
+    alerts = [
+        alert
+        for number in range(1, 40)
+        for alert in told.update_step(step(number, memory(2 * GIB, demand=GIB), batch=32)).changes.raised
+    ]
+    assert [alert.cause for alert in alerts[:1]] == ([Cause.BATCH_SHAPE] if flagged else [])
 
 
 def test_longest_batch_that_fits_is_silent() -> None:

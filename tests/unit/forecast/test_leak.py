@@ -81,6 +81,15 @@ def test_fast_leak_is_flagged_before_the_usual_evidence_is_in() -> None:
     assert told.lead_steps() >= 10
 
 
+@pytest.mark.parametrize("slower_after", [10, 14, 18])
+def test_a_line_that_becomes_perfectly_straight_has_lasted_as_long_as_before(slower_after: int) -> None:
+    """The first steps were 3 % steeper: the newest few are by far the clearest line, and too few."""
+    told = run(BASE + 10 * MIB * np.cumsum(np.where(np.arange(60) < slower_after, 1.03, 1.0)))
+    assert told.first is not None
+    assert told.first.step <= 34
+    assert told.first.evidence["slope_bytes_per_step"] == pytest.approx(10 * MIB, rel=0.04)
+
+
 def test_leak_beyond_the_end_of_the_run_is_no_alert() -> None:
     told = run(line(400, 10 * MIB), total_steps=400)  # would be full at step 461
     assert told.raised == []
