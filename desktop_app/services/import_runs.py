@@ -41,7 +41,7 @@ class ScalarSummary:
         self.highest = value if self.highest is None else max(self.highest, value)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class RunLog:
     """One file of a run."""
 

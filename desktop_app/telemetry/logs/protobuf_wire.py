@@ -24,7 +24,8 @@ def fields(data: bytes) -> Iterator[Field]:
     """(number, wire type, value) in the order of ``data``: fixed ones and texts as bytes. Raises ``WireError``."""
     place, end = 0, len(data)
     while place < end:
-        key, place = varint(data, place)
+        key = data[place]  # most keys and sizes are one byte
+        key, place = (key, place + 1) if key < 0x80 else varint(data, place)
         number, kind = key >> 3, key & 7
         if not number:
             raise WireError("a field without a number")
@@ -33,7 +34,8 @@ def fields(data: bytes) -> Iterator[Field]:
             yield number, kind, value
             continue
         if kind == BYTES:
-            size, place = varint(data, place)
+            size = data[place] if place < end else 0x80
+            size, place = (size, place + 1) if size < 0x80 else varint(data, place)
         elif kind in (FIXED64, FIXED32):
             size = 8 if kind == FIXED64 else 4
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from desktop_app.telemetry.logs.training_log import Target
@@ -61,6 +62,7 @@ def plain(name: str) -> str:
     return "_".join(name.strip().lower().split())
 
 
+@lru_cache(maxsize=4096)
 def target_of(name: str) -> Target | None:
     """The column that the scalar ``name`` is."""
     if len(name) > _LONGEST:
