@@ -122,6 +122,21 @@ class RunBook:
         run = self._runs.setdefault(key, ImportedRun(folder.name if events else path.name))
         run.logs.append(RunLog(file, path, log))
 
+    def beginnings(self) -> dict[int, Path]:
+        """Files that are the beginning of another one, which counts: every checkpoint keeps the history so far."""
+        alone = [run.logs[0] for run in self._runs.values() if len(run.logs) == 1 and run.logs[0].log]
+        alike: dict[object, list[RunLog]] = {}
+        for log in alone:
+            alike.setdefault(_first(log), []).append(log)
+        found: dict[int, Path] = {}
+        for log in sorted(alone, key=lambda log: (len(log.log), log.file)):
+            longer = (other for other in alike[_first(log)] if other.file not in found and other is not log)
+            whole = next((other for other in longer if log.log.begins(other.log)), None)
+            if whole is not None:
+                found[log.file] = whole.path
+        self._runs = {key: run for key, run in self._runs.items() if run.logs[0].file not in found}
+        return found
+
     def settled(self) -> list[ImportedRun]:
         """The runs, their rows made."""
         runs = [run for run in self._runs.values() if any(log.log for log in run.logs)]
@@ -266,6 +281,11 @@ def _scalars(log: RunLog) -> Iterator[tuple[int, str, float]]:
 def _rows_of_validation(log: TrainingLog, columns: dict[str, Target]) -> set[int]:
     numbers = {n for n, name in enumerate(log.names) if name in columns and columns[name].table == "validation"}
     return {row for row, name in zip(log.scalar_row, log.scalar_name, strict=True) if name in numbers}
+
+
+def _first(log: RunLog) -> object:
+    """What two files share of which one is the beginning of the other."""
+    return log.log.names[:1], log.log.step[:1].tobytes(), log.log.scalar_value[:1].tobytes()
 
 
 def _some(names: list[str]) -> str:

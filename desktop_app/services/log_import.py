@@ -107,6 +107,8 @@ class _Run:
         from desktop_app.services.import_report import as_facts
 
         self.result.cards = self._book.cards
+        for number, whole in self._runs.beginnings().items():
+            self.result.files[number].problem = f" is the beginning of {whole}; its steps count once"
         self.result.runs = self._runs.settled()
         self.sessions.finish(self.result, self._axis, as_facts)
 

@@ -94,6 +94,14 @@ class TrainingLog:
         if name in names or len(names) < _NAMES_KEPT:
             names[name] = names.get(name, 0) + 1
 
+    def begins(self, other: TrainingLog) -> bool:
+        """Whether ``other`` says all of this first, number by number."""
+        ours = [self.step, self.seconds, self.elapsed_s, self.scalar_row, self.scalar_name, self.scalar_value]
+        theirs = [other.step, other.seconds, other.elapsed_s, other.scalar_row, other.scalar_name, other.scalar_value]
+        if len(self) > len(other) or other.names[: len(self.names)] != self.names:
+            return False
+        return all(other_s[: len(own)].tobytes() == own.tobytes() for own, other_s in zip(ours, theirs, strict=True))
+
     def values(self) -> Mapping[str, list[float]]:
         """By name, for a look at a small file."""
         found: dict[str, list[float]] = {name: [] for name in self.names}

@@ -203,6 +203,21 @@ def test_tables_without_times_are_numbered(tmp_path: Path, parent: Path) -> None
     assert state.clock is Clock.NONE
 
 
+def test_a_history_that_goes_on_in_another_file_counts_once(tmp_path: Path, parent: Path) -> None:
+    rows = [{"epoch": step / 4, "loss": 5.0 - step, "step": step} for step in range(1, 4)]
+    for checkpoint in (2, 1, 3):
+        text = json.dumps({"log_history": rows[:checkpoint]})
+        put(tmp_path, f"out/checkpoint-{checkpoint}/trainer_state.json", text)
+    result = import_logs([tmp_path / "out"], parent=parent)
+    assert len(result.sessions) == 1
+    assert table(result, "SELECT step, loss FROM steps") == [(1, 4.0), (2, 3.0), (3, 2.0)]
+    assert [bool(file.problem and "is the beginning of" in file.problem) for file in result.files] == [
+        True,
+        True,
+        False,
+    ]
+
+
 def test_percent_is_no_share(tmp_path: Path, parent: Path) -> None:
     result = import_logs([put(tmp_path, "m.csv", "step,loss,train_acc\n1,2.5,55.5\n2,2.25,0.5\n")], parent=parent)
     assert table(result, "SELECT loss, train_accuracy FROM steps") == [(2.5, None), (2.25, None)]
