@@ -32,6 +32,7 @@ class AmdSmiBackend:
         self._present: tuple[Card, ...] = ()
         self._directory = ProcessDirectory()
         self._pid = os.getpid()
+        self._on_bus_at_opening: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -42,12 +43,17 @@ class AmdSmiBackend:
         self._check_process()
         if self._door.is_open:
             return self._present
+        self._on_bus_at_opening = self._on_bus()
         self._door.open()
         self._present = self._find_cards()
         if not self._present:
             self.close()
             raise BackendUnavailable(Reason.GPU_LOST, "AMD's driver runs but sees no card", Advice.CHECK_CARD)
         return self._present
+
+    def has_changed(self) -> bool:
+        """Whether the kernel's part of the driver has got or lost a card since the opening. Calls no library."""
+        return self._on_bus() != self._on_bus_at_opening
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
         """All of ``FAST_FIELDS``. A card that sleeps is not asked."""
@@ -65,7 +71,11 @@ class AmdSmiBackend:
         reader = self._reader(card)
         if self._power.is_asleep(card.bus_id):
             return missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.ASLEEP)
-        return missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.GPU_LOST) if reader is None else reader.read_slow()
+        return (
+            missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.GPU_LOST)
+            if reader is None
+            else reader.read_slow(self._clock.now_s())
+        )
 
     def processes(self, card: Card) -> tuple[ProcessSample, ...]:
         """Processes on the card, this one marked as own."""
@@ -101,6 +111,14 @@ class AmdSmiBackend:
         if all(present.uuid != card.uuid for present in self._present):
             return None
         return self._cards.get(card.uuid)
+
+    def _on_bus(self) -> frozenset[str]:
+        """Places of the cards that ``amdgpu`` drives."""
+        try:
+            entries = list((self._pci_devices.parent / "drivers" / "amdgpu").iterdir())
+        except OSError:
+            return frozenset()
+        return frozenset(entry.name for entry in entries if ":" in entry.name)
 
     def _is_gone(self, card: Card) -> bool:
         if card.bus_id is None or not self._pci_devices.is_dir():

@@ -81,14 +81,14 @@ class AmdCard:
         self._integral.update(t_s, power.value)
         return readings
 
-    def read_slow(self) -> Mapping[str, Reading]:
+    def read_slow(self, t_s: float) -> Mapping[str, Reading]:
         """All of ``SLOW_FIELDS`` and ``DETAIL_FIELDS``. One engine decodes and encodes: neither is told apart."""
         readings = missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.NOT_SUPPORTED)
         readings["fan_percent"] = self._fan()
         readings["power_limit_w"] = number(
             part(self._ask("amdsmi_get_power_cap_info"), "power_cap"), POWER_W, bits=64, scale=MICRO
         )
-        readings["energy_j"] = self._energy()
+        readings["energy_j"] = self._energy(t_s)
         errors = self._ask("amdsmi_get_gpu_total_ecc_count")
         readings["ecc_uncorrected"] = number(part(errors, "uncorrectable_count"), COUNT, bits=64)
         readings["ecc_corrected"] = number(part(errors, "correctable_count"), COUNT, bits=64)
@@ -181,10 +181,10 @@ class AmdCard:
             return Reading(None, hot.reason or Reason.NOT_SUPPORTED)
         return number(self._sensors.hot_limit_c - hot.value, _MARGIN_C)
 
-    def _energy(self) -> Reading:
+    def _energy(self, t_s: float) -> Reading:
         if self.card.energy_source is EnergySource.COUNTER:
             counted = energy_j(self._ask("amdsmi_get_energy_count"))
-            return counted if counted.value is None else Reading(self._counter.update(counted.value))
+            return counted if counted.value is None else self._counter.update(t_s, counted.value)
         total_j = self._integral.total_j
         return Reading(None, Reason.NOT_READ_YET) if total_j is None else Reading(total_j)
 

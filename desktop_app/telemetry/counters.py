@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
+from desktop_app.telemetry.plausibility import POWER_W, is_count
 
 _NOT_YET: Final = Reading(None, Reason.NOT_READ_YET)
 _IMPLAUSIBLE: Final = Reading(None, Reason.IMPLAUSIBLE)
 # A 32-bit byte counter wraps after 4 GiB: past this interval a busy link may have wrapped twice unseen (8.6 GB/s).
 _MAX_WRAP_INTERVAL_S: Final = 0.5
 _NS_PER_S: Final = 1e9
+_STEPS_S: Final = 5.0  # by so much a share's counter may be ahead: far more than its steps, and no jump of a broken one
 # An interval this many times longer than the one before it is a gap: nobody knows the power inside.
 _GAP_FACTOR: Final = 4.0
 _LONGEST_FIRST_INTERVAL_S: Final = 5.0
@@ -20,11 +23,12 @@ class ByteRate:
     """Bytes per second between two readings of a counter (NVML fields 197 and 198: "value can be wrapped").
 
     With 32 bits and ticks of dt seconds, rates from 2**32 / dt bytes per second up cannot be told apart from lower
-    ones (21 GB/s at 5 Hz). ``unit_bytes``: what one count is.
+    ones (21 GB/s at 5 Hz). ``unit_bytes``: what one count is; ``most_per_s``: what the link can carry at all.
     """
 
-    def __init__(self, *, unit_bytes: int = 1) -> None:
+    def __init__(self, *, unit_bytes: int = 1, most_per_s: float = math.inf) -> None:
         self._unit_bytes = unit_bytes
+        self._most_per_s = most_per_s
         self._before: tuple[float, int] | None = None
 
     def update(self, t_s: float, count: int, *, bits: int) -> Reading:
@@ -36,7 +40,15 @@ class ByteRate:
             if elapsed_s > _MAX_WRAP_INTERVAL_S * self._unit_bytes:
                 return _IMPLAUSIBLE
             moved %= 2**32
-        return Reading(moved * self._unit_bytes / elapsed_s) if moved >= 0 else _IMPLAUSIBLE
+        rate = moved * self._unit_bytes / elapsed_s
+        return Reading(rate) if 0 <= rate <= self._most_per_s else _IMPLAUSIBLE
+
+    def judge(self, t_s: float, count: float, *, bits: int) -> Reading:
+        """``update``, unless the driver's number is no count."""
+        if not is_count(count):
+            self._before = None
+            return _IMPLAUSIBLE
+        return self.update(t_s, int(count), bits=bits)
 
     def forget(self) -> None:
         """A reading is missing: the next one starts anew."""
@@ -56,17 +68,17 @@ class BusyShare:
         before, self._before = self._before, (t_s, count_ns)
         if before is None or t_s <= before[0]:
             return _NOT_YET
-        moved_s = (count_ns - before[1]) / _NS_PER_S
-        if moved_s < 0:
+        moved_s, elapsed_s = (count_ns - before[1]) / _NS_PER_S, t_s - before[0]
+        if not 0 <= moved_s <= elapsed_s + _STEPS_S:
             return _IMPLAUSIBLE
-        return Reading(min(100.0, 100.0 * moved_s / (t_s - before[0])))
+        return Reading(min(100.0, 100.0 * moved_s / elapsed_s))
 
-    def judge(self, t_s: float, count_ns: Reading) -> Reading:
-        """``update``, or the reason why there is no count now."""
-        if count_ns.value is None:
+    def judge(self, t_s: float, count_ns: float) -> Reading:
+        """``update``, unless the driver's number is no count."""
+        if not is_count(count_ns):
             self._before = None
-            return count_ns
-        return self.update(t_s, int(count_ns.value))
+            return _IMPLAUSIBLE
+        return self.update(t_s, int(count_ns))
 
     def forget(self) -> None:
         """A reading is missing: the next one starts anew."""
@@ -77,15 +89,19 @@ class EnergyCounter:
     """Joules since the first reading of a counter that may start again (driver reloaded)."""
 
     def __init__(self) -> None:
-        self._before_j: float | None = None
+        self._before: tuple[float, float] | None = None
         self._total_j = 0.0
 
-    def update(self, count_j: float) -> float:
-        """The total so far. What was used between a restart and its first reading is unknown and left out."""
-        if self._before_j is not None:
-            self._total_j += max(0.0, count_j - self._before_j)
-        self._before_j = count_j
-        return self._total_j
+    def update(self, t_s: float, count_j: float) -> Reading:
+        """The total so far. What was used between a restart and its first reading is unknown and left out; a leap that
+        no card can draw is none of it."""
+        before, self._before = self._before, (t_s, count_j)
+        if before is not None:
+            used_j, most_j = count_j - before[1], POWER_W.high * (t_s - before[0] + _STEPS_S)
+            if used_j > most_j:
+                return _IMPLAUSIBLE
+            self._total_j += max(0.0, used_j)
+        return Reading(self._total_j)
 
 
 class EnergyIntegral:

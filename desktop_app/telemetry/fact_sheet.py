@@ -10,6 +10,11 @@ from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.nvml import Answer
 
 
+def is_word(text: str) -> bool:
+    """Whether a text can name a card: no spaces, nothing that does not show."""
+    return bool(text) and text.isprintable() and " " not in text
+
+
 @dataclass(slots=True)
 class FactSheet:
     """Collects values; what has none leaves its reason."""
@@ -17,7 +22,7 @@ class FactSheet:
     reasons: dict[str, Reason] = field(default_factory=dict)
 
     def text(self, name: str, answer: Answer) -> str | None:
-        if answer.reason is None and answer.value:
+        if answer.reason is None and answer.value and str(answer.value).isprintable():
             return str(answer.value)
         self.reasons[name] = answer.reason or Reason.IMPLAUSIBLE
         return None

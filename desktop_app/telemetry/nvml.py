@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.backend import Advice, BackendUnavailable
+from desktop_app.telemetry.nvml_lists import bounded
 from desktop_app.telemetry.plausibility import Range, judge
 
 _log = logging.getLogger(__name__)
@@ -93,7 +94,12 @@ class Answer(NamedTuple):  # a tuple: dozens are made in a tick, and a frozen da
 
     def part(self, name: str) -> Answer:
         """One member of a struct."""
-        return self if self.reason is not None else Answer(getattr(self.value, name))
+        if self.reason is not None:
+            return self
+        try:
+            return Answer(getattr(self.value, name))
+        except UnicodeDecodeError:  # the bindings decode where they are read; a string that is none
+            return Answer(reason=Reason.IMPLAUSIBLE)
 
     def item(self, number: int) -> Answer:
         """One of several values."""
@@ -189,7 +195,9 @@ class NvmlDoor:
             return self._refuse((owner, "field", field_id), code)
         if kind == UNSIGNED_INT:
             return Answer(raw & ALL_32, bits=32)
-        layout, bits = _VALUE_TYPES.get(kind, ("=Q", 64))
+        if kind not in _VALUE_TYPES:
+            return Answer(reason=Reason.IMPLAUSIBLE)
+        layout, bits = _VALUE_TYPES[kind]
         return Answer(struct.unpack_from(layout, raw.to_bytes(8, sys.byteorder))[0], bits=bits)
 
     def ask(self, call: str, *arguments: Any, about: tuple[int, ...] = (), owner: str) -> Answer:
@@ -254,7 +262,7 @@ class NvmlDoor:
         pynvml = self._pynvml
         if pynvml is None:
             return Answer(reason=Reason.NO_DRIVER)
-        function = getattr(pynvml, call, None)  # older bindings lack newer calls
+        function = bounded(pynvml, call) or getattr(pynvml, call, None)  # older bindings lack newer calls
         if function is None:
             return self._refuse(key, FUNCTION_NOT_FOUND)
         try:

@@ -43,6 +43,8 @@ _log = logging.getLogger(__name__)
 # One folder per card that the kernel's part of the driver holds (Linux); elsewhere hot-plug is found when asked for.
 _GPUS_FOLDER: Final = Path("/proc/driver/nvidia/gpus")
 
+_MOST_CARDS: Final = 64
+
 
 @dataclass(frozen=True, slots=True)
 class NvmlProbe:
@@ -191,7 +193,7 @@ class NvmlBackend:
         count = self._door.query("nvmlDeviceGetCount")
         versions = driver_versions(self._door)
         found, self._handles = [], {}
-        for index in range(count.value if count.reason is None else 0):
+        for index in range(min(count.value, _MOST_CARDS) if count.reason is None else 0):
             handle = self._door.query("nvmlDeviceGetHandleByIndex", index)
             if handle.reason is not None:
                 continue

@@ -26,7 +26,6 @@ from desktop_app.telemetry.nvml_gpm import GPM_FIELDS
 from desktop_app.telemetry.nvml_instances import NvmlInstances
 from desktop_app.telemetry.nvml_processes import CardProcesses
 from desktop_app.telemetry.plausibility import (
-    BYTES,
     COUNT,
     ENERGY_MJ,
     FAN_PERCENT,
@@ -36,6 +35,7 @@ from desktop_app.telemetry.plausibility import (
     PERFORMANCE_STATE,
     POWER_W,
     TEMPERATURE_C,
+    judge_used_memory,
 )
 from desktop_app.telemetry.processes import ProcessDirectory
 from desktop_app.telemetry.sampled_load import GPU_SAMPLES, MEMORY_SAMPLES, RARE_S, SampledLoad
@@ -111,6 +111,7 @@ class NvmlCard:
             owner=owner,
             traits=self._traits,
             system_memory=self._system_memory,
+            total_bytes=self.card.total_bytes,
             fields=self._fast_fields,
         )
         self._slow_fields = FieldsGauge(door, handle, _SLOW_IDS, owner=owner)
@@ -147,14 +148,14 @@ class NvmlCard:
         readings["fan_percent"] = self._query("nvmlDeviceGetFanSpeed").judged(FAN_PERCENT)
         readings["performance_state"] = self._query("nvmlDeviceGetPerformanceState").judged(PERFORMANCE_STATE)
         readings["power_limit_w"] = self._query("nvmlDeviceGetEnforcedPowerLimit").judged(POWER_W, scale=_MILLI)
-        readings["energy_j"] = self._energy()
+        readings["energy_j"] = self._energy(t_s)
         readings["encoder_percent"] = self._query("nvmlDeviceGetEncoderUtilization").item(0).judged(PERCENT)
         readings["decoder_percent"] = self._query("nvmlDeviceGetDecoderUtilization").item(0).judged(PERCENT)
         ecc = self._query("nvmlDeviceGetTotalEccErrors", _ECC_UNCORRECTED, _ECC_VOLATILE)
         readings["ecc_uncorrected"] = ecc.judged(COUNT)
         readings["pcie_generation"] = self._query("nvmlDeviceGetCurrPcieLinkGeneration").judged(PCIE_GENERATION)
         readings["pcie_width"] = self._query("nvmlDeviceGetCurrPcieLinkWidth").judged(PCIE_WIDTH)
-        readings["bar1_used_bytes"] = self._query("nvmlDeviceGetBAR1MemoryInfo").part("bar1Used").judged(BYTES)
+        readings["bar1_used_bytes"] = self._used_bar1(self._query("nvmlDeviceGetBAR1MemoryInfo"))
         readings["temperature_memory_c"] = fields[_MEMORY_TEMPERATURE].judged(TEMPERATURE_C)
         readings.update(self._details.read(t_s, fields))
         return self._in_mig(readings)
@@ -181,10 +182,16 @@ class NvmlCard:
     def _query(self, call: str, *arguments: int) -> Answer:
         return self._door.query(call, self._handle, *arguments, owner=self.card.uuid)
 
-    def _energy(self) -> Reading:
+    @staticmethod
+    def _used_bar1(answer: Answer) -> Reading:
+        if answer.reason is not None:
+            return Reading(None, answer.reason)
+        return judge_used_memory(int(answer.value.bar1Total), int(answer.value.bar1Used))
+
+    def _energy(self, t_s: float) -> Reading:
         if self.card.energy_source is EnergySource.COUNTER:
             counted = self._query("nvmlDeviceGetTotalEnergyConsumption").judged(ENERGY_MJ, scale=_MILLI)
-            return counted if counted.value is None else Reading(self._counter.update(counted.value))
+            return counted if counted.value is None else self._counter.update(t_s, counted.value)
         total_j = self._integral.total_j
         return Reading(None, Reason.NOT_READ_YET) if total_j is None else Reading(total_j)
 

@@ -13,12 +13,15 @@ from desktop_app.telemetry.plausibility import (
     CLOCK_MHZ,
     COUNT,
     MARGIN_C,
+    NVLINK_BYTES_PER_S,
+    PAGES,
     PERCENT,
     POWER_W,
     REASON_BITS,
+    SESSIONS,
     YES_OR_NO,
     Range,
-    is_sentinel,
+    is_pid,
 )
 
 # nvmlClockType_t
@@ -36,8 +39,8 @@ _COUNTS: Final[Mapping[str, tuple[int, Range]]] = {
     "ecc_corrected_total": (5, COUNT),
     "ecc_uncorrected_total": (6, COUNT),
     "pcie_replays": (94, COUNT),
-    "remapped_rows_corrected": (142, COUNT),
-    "remapped_rows_uncorrected": (143, COUNT),
+    "remapped_rows_corrected": (142, PAGES),
+    "remapped_rows_uncorrected": (143, PAGES),
     "remapping_pending": (144, YES_OR_NO),
     "remapping_failed": (145, YES_OR_NO),
 }
@@ -71,7 +74,9 @@ class NvmlDetails:
         self._gpm = GpmReader(door, handle, owner=owner)
         self._shares = {field: BusyShare() for field in _SHARES}
         self._rates = {
-            field_id: ByteRate(unit_bytes=unit) for ways in _NVLINK_BYTES.values() for field_id, unit in ways
+            field_id: ByteRate(unit_bytes=unit, most_per_s=NVLINK_BYTES_PER_S)
+            for ways in _NVLINK_BYTES.values()
+            for field_id, unit in ways
         }
 
     def read(self, t_s: float, fields: Mapping[int, Answer]) -> dict[str, Reading]:
@@ -84,12 +89,12 @@ class NvmlDetails:
         readings["power_module_w"] = fields[_MODULE_POWER].judged(POWER_W, scale=_MILLI)
         readings["jpeg_percent"] = self._query("nvmlDeviceGetJpgUtilization").item(0).judged(PERCENT)
         readings["optical_flow_percent"] = self._query("nvmlDeviceGetOfaUtilization").item(0).judged(PERCENT)
-        readings["encoder_sessions"] = self._query("nvmlDeviceGetEncoderStats").item(0).judged(COUNT)
+        readings["encoder_sessions"] = self._query("nvmlDeviceGetEncoderStats").item(0).judged(SESSIONS)
         for field, (field_id, allowed) in _COUNTS.items():
             readings[field] = fields[field_id].judged(allowed)
         for field, share in self._shares.items():
-            readings[field] = share.judge(t_s, fields[_SHARES[field]].judged(COUNT))
-        readings["retired_pages"] = _sum([fields[field_id].judged(COUNT) for field_id in _RETIRED_PAGES])
+            readings[field] = _share(share, t_s, fields[_SHARES[field]])
+        readings["retired_pages"] = _sum([fields[field_id].judged(PAGES) for field_id in _RETIRED_PAGES])
         readings["mps_clients"] = self._mps_clients()
         return readings | self._links(t_s, fields)
 
@@ -110,7 +115,7 @@ class NvmlDetails:
         answer = self._query("nvmlDeviceGetMPSComputeRunningProcesses")
         if answer.reason is not None:
             return Reading(None, answer.reason)
-        return Reading(float(len({entry.pid for entry in answer.value if entry.pid and not is_sentinel(entry.pid)})))
+        return Reading(float(len({entry.pid for entry in answer.value if is_pid(entry.pid)})))
 
     def _links(self, t_s: float, fields: Mapping[int, Answer]) -> dict[str, Reading]:
         """NVLink: bytes of all links together, and how many are up. A card without links has neither."""
@@ -141,6 +146,13 @@ class NvmlDetails:
             for link in range(min(int(count.value), _MOST_LINKS))
         ]
         return _sum(states)
+
+
+def _share(share: BusyShare, t_s: float, count_ns: Answer) -> Reading:
+    if count_ns.reason is not None:
+        share.forget()
+        return Reading(None, count_ns.reason)
+    return share.judge(t_s, count_ns.value)
 
 
 def _sum(readings: list[Reading]) -> Reading:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from desktop_app.core.telemetry import CardError, Reason
 from desktop_app.telemetry.nvml import NvmlDoor, reason_of
+from desktop_app.telemetry.plausibility import XID
 
 _log = logging.getLogger(__name__)
 
@@ -119,7 +120,9 @@ class XidWatch:
                     self._door.attempt("nvmlEventSetFree", event_set)
                     event_set = None
                 continue
-            if data.eventType == _XID_CRITICAL_ERROR:
+            if data.eventType == _XID_CRITICAL_ERROR and not XID.low <= data.eventData <= XID.high:
+                _log.warning("the driver pushed an error with the number %d: there is none", data.eventData)
+            elif data.eventType == _XID_CRITICAL_ERROR:
                 self._errors.append(CardError(self._now_s(), owners.get(_address(data.device)), int(data.eventData)))
             stopping.wait(_BREATH_S)
         if event_set is not None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from desktop_app.core.telemetry import Card, EnergySource, Reason
-from desktop_app.telemetry.fact_sheet import FactSheet
+from desktop_app.telemetry.fact_sheet import FactSheet, is_word
 from desktop_app.telemetry.identity import CardIdentity, torch_index, visible_order
 from desktop_app.telemetry.nvml import Answer, NvmlDoor, memory_answer
 from desktop_app.telemetry.nvml_instances import describe_instances
 from desktop_app.telemetry.nvml_settings import read_settings
 from desktop_app.telemetry.nvml_temperatures import read_limits
-from desktop_app.telemetry.plausibility import CLOCK_MHZ, ENERGY_MJ, POWER_W, is_sentinel
+from desktop_app.telemetry.plausibility import CLOCK_MHZ, ENERGY_MJ, MEMORY_TOTAL, POWER_W, SM_COUNT, Range
 
 # Constants of nvml.h.
 CLOCK_SM: Final = 1
@@ -41,6 +42,8 @@ _LANES_DEFAULT: Final = 128
 # Reported of an H100 with driver 535: after one GPM sample of a MIG instance its memory could not be read any more
 # ("in use") until the driver was loaded again. Memory is worth more than activity.
 _GPM_IN_MIG: Final = (550, 0)
+_CUDA_VERSIONS: Final = Range(1000, 99_990)  # 12080 is 12.8
+_BUS_ID: Final = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
 _MILLI: Final = 1e-3
 
 SystemMemory = Callable[[], tuple[int, int]]
@@ -66,10 +69,11 @@ def describe_card(
     facts = FactSheet()
     bus_id = _bus_id(facts, door.query("nvmlDeviceGetPciInfo", handle))
     uuid_answer = door.query("nvmlDeviceGetUUID", handle)
-    uuid = facts.text("uuid", uuid_answer) or (f"PCI-{bus_id}" if bus_id else None)
+    named = facts.text("uuid", uuid_answer)
+    uuid = (named if named and is_word(named) else None) or (f"PCI-{bus_id}" if bus_id else None)
     if uuid is None:
         return None
-    capability = door.query("nvmlDeviceGetCudaComputeCapability", handle, owner=uuid)
+    capability = _believed(door.query("nvmlDeviceGetCudaComputeCapability", handle, owner=uuid))
     traits = _traits(door, handle, uuid, capability, versions["driver"])
     total_bytes, reserved_bytes = _memory(facts, door, handle, uuid, traits, system_memory)
     energy = door.query("nvmlDeviceGetTotalEnergyConsumption", handle, owner=uuid).judged(ENERGY_MJ)
@@ -127,7 +131,7 @@ def driver_versions(door: NvmlDoor) -> dict[str, Answer]:
 
 def cuda_version(answer: Answer) -> str | None:
     """``12.8`` from 12080."""
-    if answer.reason is not None or not answer.value:
+    if answer.reason is not None or not _CUDA_VERSIONS.low <= answer.value <= _CUDA_VERSIONS.high:
         return None
     return f"{answer.value // 1000}.{answer.value % 1000 // 10}"
 
@@ -144,7 +148,7 @@ def _memory(
         traits.shared_memory = True
         facts.reasons["driver_reserved_bytes"] = Reason.UNIFIED_MEMORY
         return system_memory()[0], None
-    if answer.reason is not None or is_sentinel(answer.value.total):
+    if answer.reason is not None or answer.part("total").judged(MEMORY_TOTAL).value is None:
         reason = answer.reason or Reason.IMPLAUSIBLE
         facts.reasons.update({"total_bytes": reason, "driver_reserved_bytes": reason})
         return None, None
@@ -197,7 +201,17 @@ def _bus_id(facts: FactSheet, answer: Answer) -> str | None:
     part = answer.part("busId")
     if part.reason is None and isinstance(part.value, bytes):
         part = Answer(part.value.decode("ascii", "replace"))
+    if part.reason is None and not _BUS_ID.fullmatch(str(part.value)):
+        part = Answer(reason=Reason.IMPLAUSIBLE)
     return facts.text("bus_id", part)
+
+
+def _believed(capability: Answer) -> Answer:
+    """A compute capability, unless there can be none such."""
+    if capability.reason is not None:
+        return capability
+    major, minor = capability.value
+    return capability if 1 <= major < 100 and 0 <= minor < 10 else Answer(reason=Reason.IMPLAUSIBLE)
 
 
 def _named(answer: Answer) -> Answer:
@@ -213,7 +227,7 @@ def _sm_count(facts: FactSheet, cores: Answer, capability: Answer) -> int | None
         return None
     version: tuple[int, int] = capability.value
     lanes = _LANES.get(version) or _LANES_BY_MAJOR.get(version[0], _LANES_DEFAULT)
-    if cores.value <= 0 or cores.value % lanes:
+    if cores.value <= 0 or cores.value % lanes or cores.value // lanes > SM_COUNT.high:
         facts.reasons["sm_count"] = Reason.IMPLAUSIBLE
         return None
     return int(cores.value // lanes)

@@ -13,12 +13,11 @@ from desktop_app.telemetry.nvml_facts import CLOCK_MEMORY, CLOCK_SM, SystemMemor
 from desktop_app.telemetry.nvml_gauge import Call, FieldsGauge, Panel
 from desktop_app.telemetry.plausibility import (
     CLOCK_MHZ,
-    IMPLAUSIBLE,
+    PCIE_BYTES_PER_S,
     PERCENT,
     POWER_W,
     TEMPERATURE_C,
     Range,
-    is_count,
     judge,
     judge_used_memory,
     without_all_zeros,
@@ -78,13 +77,14 @@ class FastLane:
         owner: str,
         traits: Traits,
         system_memory: SystemMemory,
+        total_bytes: int | None = None,
         fields: Sequence[str] = FAST_FIELDS,
     ) -> None:
         def panel(*calls: Call) -> Panel:
             return Panel(door, handle, calls, owner=owner)
 
         self._system_memory = system_memory if traits.shared_memory else None
-        self._reads_memory = _USED_MEMORY in fields
+        self._reads_memory, self._total_bytes = _USED_MEMORY in fields, total_bytes
         simple = {field: _SIMPLE[field] for field in _SIMPLE if field in fields}
         counted = [field for field in _FIELD_IDS if field in fields]
         if counted == [_AVERAGE] and traits.power_is_average:  # alone it needs no field values
@@ -140,7 +140,7 @@ class FastLane:
             return Reading(float(self._system_memory()[1]))
         if self._memory in refused:
             return Reading(None, refused[self._memory])
-        return judge_used_memory(found[self._total_at], found[-1])
+        return judge_used_memory(found[self._total_at], found[-1], most_bytes=self._total_bytes)
 
 
 def _only(panel: Panel, allowed: Range, *, scale: float = 1.0) -> Reading:
@@ -152,16 +152,9 @@ def _only(panel: Panel, allowed: Range, *, scale: float = 1.0) -> Reading:
 def _counter(field: str) -> tuple[Callable[[float, Any, int], Reading], Callable[[], None]]:
     """(what makes a reading of a field value at a time, what happens when there is none)."""
     if field.startswith("pcie_"):
-        rate = ByteRate()
-        return (lambda t_s, count, bits: rate.update(t_s, count, bits=bits)), rate.forget
+        rate = ByteRate(most_per_s=PCIE_BYTES_PER_S)
+        return (lambda t_s, count, bits: rate.judge(t_s, count, bits=bits)), rate.forget
     if field.startswith("throttle_"):
         share = BusyShare()
-        return (lambda t_s, count, _: _share(share, t_s, count)), share.forget
+        return (lambda t_s, count, _: share.judge(t_s, count)), share.forget
     return (lambda _, count, __: judge(count, POWER_W, scale=_MILLI)), lambda: None
-
-
-def _share(share: BusyShare, t_s: float, count_ns: Any) -> Reading:
-    if not is_count(count_ns):
-        share.forget()
-        return IMPLAUSIBLE
-    return share.update(t_s, count_ns)

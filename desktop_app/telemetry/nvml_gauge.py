@@ -25,7 +25,8 @@ from desktop_app.telemetry.nvml import (
 )
 
 _FIELD_VALUES: Final = "nvmlDeviceGetFieldValues"
-_ANSWER: Final = struct.Struct("=8xq8xIiQ")  # the parts of ``FIELD_LAYOUT`` that are looked at: time, type, code, value
+# The parts of ``FIELD_LAYOUT`` that are looked at: id, time, type, code, value
+_ANSWER: Final = struct.Struct("=I4xq8xIiQ")
 
 
 class Call(NamedTuple):
@@ -125,9 +126,12 @@ class FieldsGauge:
             for number in self._asked:
                 values[number] = refusal
             return values
-        bits = self.bits
-        for number, (timestamp, kind, code, raw) in zip(self._asked, _ANSWER.iter_unpack(self._answer), strict=True):
-            if code == SUCCESS and kind == UNSIGNED_INT:
+        bits, ids = self.bits, self._ids
+        for number, found in zip(self._asked, _ANSWER.iter_unpack(self._answer), strict=True):
+            field_id, timestamp, kind, code, raw = found
+            if field_id != ids[number] & ALL_32:  # somebody has overwritten the question
+                values[number] = Reason.IMPLAUSIBLE
+            elif code == SUCCESS and kind == UNSIGNED_INT:
                 values[number] = raw & ALL_32
                 bits[number] = 32
             elif code == SUCCESS and kind == UNSIGNED_LONG_LONG and timestamp:

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from desktop_app.core.telemetry import INSTANCE_FIELDS, Card, InstanceSample, MigInstance, Reading, Reason
 from desktop_app.telemetry.backend import missing
+from desktop_app.telemetry.fact_sheet import is_word
 from desktop_app.telemetry.nvml import Answer, NvmlDoor, memory_answer
 from desktop_app.telemetry.nvml_gpm import GPM_FIELDS, GpmReader
-from desktop_app.telemetry.plausibility import COUNT, MEMORY_TOTAL, PERCENT, SM_COUNT, judge_used_memory
+from desktop_app.telemetry.plausibility import COUNT, INSTANCE, MEMORY_TOTAL, PERCENT, SM_COUNT, judge_used_memory
 
 _MOST_INSTANCES: Final = 8  # seven on every card so far
 _PROFILE: Final = " MIG "  # "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
@@ -82,7 +83,7 @@ class NvmlInstances:
         answer = _memory(self._door, found.handle, found.facts.uuid)
         if answer.reason is not None:
             return Reading(None, answer.reason)
-        return judge_used_memory(int(answer.value.total), int(answer.value.used))
+        return judge_used_memory(int(answer.value.total), int(answer.value.used), most_bytes=self._card.total_bytes)
 
 
 def _find(door: NvmlDoor, handle: Any, card_uuid: str) -> list[_Slice]:
@@ -123,7 +124,7 @@ def _describe(door: NvmlDoor, handle: Any, owner: str, card_uuid: str) -> MigIns
         return int(reading.value)
 
     def known_id(name: str, call: str) -> int:
-        found = number(name, door.query(call, handle, owner=owner).judged(COUNT))
+        found = number(name, door.query(call, handle, owner=owner).judged(INSTANCE))
         return _UNKNOWN_ID if found is None else found
 
     gpu_instance = known_id("gpu_instance", "nvmlDeviceGetGpuInstanceId")
@@ -131,12 +132,14 @@ def _describe(door: NvmlDoor, handle: Any, owner: str, card_uuid: str) -> MigIns
     uuid = door.query("nvmlDeviceGetUUID", handle, owner=owner)
     memory = _memory(door, handle, owner).part("total").judged(MEMORY_TOTAL)
     name = door.query("nvmlDeviceGetName", handle, owner=owner)
-    profile = str(name.value).partition(_PROFILE)[2] if name.reason is None else ""
+    profile = str(name.value).partition(_PROFILE)[2] if name.reason is None and str(name.value).isprintable() else ""
     if not profile:
         reasons["name"] = name.reason or Reason.NOT_SUPPORTED
     attributes = door.query("nvmlDeviceGetAttributes", handle, owner=owner)
     return MigInstance(
-        uuid=str(uuid.value) if uuid.reason is None else f"MIG-{card_uuid}/{gpu_instance}/{compute_instance}",
+        uuid=str(uuid.value)
+        if uuid.reason is None and is_word(str(uuid.value))
+        else f"MIG-{card_uuid}/{gpu_instance}/{compute_instance}",
         name=profile,
         gpu_instance=gpu_instance,
         compute_instance=compute_instance,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.nvml import NvmlDoor
 from desktop_app.telemetry.nvml_facts import Traits
-from desktop_app.telemetry.plausibility import PERCENT, is_sentinel
+from desktop_app.telemetry.plausibility import PERCENT, is_moment
 
 _OLDER: Final = "nvmlDeviceGetProcessUtilization"
 _NEWER: Final = "nvmlDeviceGetProcessesUtilizationInfo"
@@ -78,10 +79,11 @@ class ProcessUse:
         answer = self._door.listed(call, handle, since_us=since_us, owner=uuid)
         if answer.reason is not None:
             return {}, answer.reason
+        wall_s = time.time()
         newest: dict[int, tuple[int, Any]] = {}
         for sample in answer.value:
             pid, time_us = int(sample.pid), int(sample.timeStamp)
-            if pid in pids and since_us < time_us and not is_sentinel(time_us):
+            if pid in pids and since_us < time_us and is_moment(time_us, wall_s=wall_s):
                 newest[pid] = max(newest.get(pid, (0, sample)), (time_us, sample), key=lambda pair: pair[0])
         return newest, None
 

@@ -10,12 +10,11 @@ from desktop_app.core.telemetry import Card, ProcessSample, Reading, Reason
 from desktop_app.telemetry.nvml import NvmlDoor
 from desktop_app.telemetry.nvml_facts import Traits
 from desktop_app.telemetry.nvml_process_use import ProcessUse, UseSample
-from desktop_app.telemetry.plausibility import is_sentinel
+from desktop_app.telemetry.plausibility import INSTANCE, is_pid, is_sentinel
 from desktop_app.telemetry.processes import ProcessDirectory
 
 # Clients of the multi-process service are on a list of their own; on the other one is their server.
 _LISTS: Final = (("compute", "Compute"), ("graphics", "Graphics"), ("compute", "MPSCompute"))
-_NO_INSTANCE: Final = 2**32 - 1
 _MOST_INSTANCES: Final = 16  # 7 on every card so far
 
 
@@ -59,9 +58,8 @@ class CardProcesses:
         for kind, call in _LISTS:
             answer = self._door.query(f"nvmlDeviceGet{call}RunningProcesses{version}", handle, owner=owner)
             for entry in answer.value or () if answer.reason is None else ():
-                number = getattr(entry, "gpuInstanceId", None)
-                known = instance if number is None or int(number) == _NO_INSTANCE else int(number)
-                _merge(found, int(entry.pid), _Listed(kind, entry.usedGpuMemory, known))
+                known = entry.gpuInstanceId if traits.mig and entry.gpuInstanceId <= INSTANCE.high else instance
+                _merge(found, entry.pid, _Listed(kind, entry.usedGpuMemory, known))
 
     def _instances(self, handle: Any, uuid: str) -> Iterator[tuple[Any, int | None]]:
         """Handles of the MIG slices, with their numbers as the driver has them in processes."""
@@ -71,7 +69,8 @@ class CardProcesses:
             if instance.reason is not None:
                 continue
             number = self._door.query("nvmlDeviceGetGpuInstanceId", instance.value, owner=f"{uuid}/{index}")
-            yield instance.value, int(number.value) if number.reason is None else None
+            known = number.judged(INSTANCE).value
+            yield instance.value, None if known is None else int(known)
 
     def _process(self, pid: int, listed: _Listed, use: UseSample, *, card: Card, traits: Traits) -> ProcessSample:
         facts = self._directory.describe(pid)
@@ -104,8 +103,8 @@ class CardProcesses:
 
 
 def _merge(found: dict[int, _Listed], pid: int, new: _Listed) -> None:
-    """A process on several lists is one process; pid 0 and a pid of all ones are none."""
-    if pid == 0 or is_sentinel(pid):
+    """A process on several lists is one process; pid 0 and a pid that no process can have are none."""
+    if not is_pid(pid):
         return
     known = found.get(pid)
     if known is None:

@@ -8,7 +8,7 @@ from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.fact_sheet import FactSheet
 from desktop_app.telemetry.nvml import NvmlDoor
 from desktop_app.telemetry.nvml_gauge import FieldsGauge
-from desktop_app.telemetry.plausibility import MARGIN_C, TEMPERATURE_C
+from desktop_app.telemetry.plausibility import MARGIN_C, TEMPERATURE_C, judge
 
 SENSOR_GPU: Final = 0
 # nvmlTemperatureThresholds_t, and the field that gives the same as a margin
@@ -61,4 +61,4 @@ def _limit_temperature(now: Reading, margin: Reading, limit: Reading) -> Reading
     for reading in (now, margin, limit):
         if reading.value is None:
             return reading
-    return Reading((now.value or 0.0) + (margin.value or 0.0) - (limit.value or 0.0))
+    return judge((now.value or 0.0) + (margin.value or 0.0) - (limit.value or 0.0), TEMPERATURE_C)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -14,8 +15,8 @@ _SENTINEL_SLACK: Final = 2**20
 _SENTINELS_64: Final = (2**63, 2**64)
 _SENTINEL_32: Final = 2**32 - 1
 
+_CLOCKS_APART_S: Final = 3600.0
 _new: Final = tuple.__new__  # a third of the time that the class itself takes, and there are a hundred in a tick
-_LARGEST_MEMORY: Final = 2**62  # below all sentinels
 
 IMPLAUSIBLE: Final = Reading(None, Reason.IMPLAUSIBLE)
 
@@ -39,8 +40,15 @@ POWER_W: Final = Range(0, 3000, zero=False)
 CLOCK_MHZ: Final = Range(0, 20_000, zero=False)
 PERFORMANCE_STATE: Final = Range(0, 15)  # 32 is "unknown"
 COUNT: Final = Range(0, 2**48)
+SESSIONS: Final = Range(0, 4096)  # of an encoder
+PAGES: Final = Range(0, 2**20)  # that a card takes out of use: NVIDIA's keep 64 pages, 512 rows
+INSTANCE: Final = Range(0, 255)  # numbers of MIG instances: up to 14 so far
+XID: Final = Range(1, 2**16 - 1)  # about two hundred are named
+# Links one way: PCIe 7.0 with 16 lanes has 242 GB/s, NVLink of a card 0.9 TB/s (Blackwell).
+PCIE_BYTES_PER_S: Final = 300e9
+NVLINK_BYTES_PER_S: Final = 10e12
 BYTES: Final = Range(0, 2**48)
-MEMORY_TOTAL: Final = Range(1, 2**48, zero=False)
+MEMORY_TOTAL: Final = Range(1, 2**44, zero=False)  # 16 TiB; a card of today has 288 GB
 SM_COUNT: Final = Range(1, 2**12, zero=False)
 ENERGY_MJ: Final = Range(0, 2**62)
 YES_OR_NO: Final = Range(0, 1)
@@ -58,6 +66,16 @@ def is_sentinel(value: float) -> bool:
     return value == _SENTINEL_32 or any(abs(value - sentinel) <= _SENTINEL_SLACK for sentinel in _SENTINELS_64)
 
 
+def is_pid(number: int) -> bool:
+    """Whether a process can have this number. Linux gives up to 2**22; Windows multiples of four in 32 bits."""
+    return 0 < number < (2**23 if sys.platform == "linux" else _SENTINEL_32)
+
+
+def is_moment(time_us: int, *, wall_s: float) -> bool:
+    """Whether a sample of the driver can be of this time (microseconds of its clock): no later than in an hour."""
+    return 0 < time_us <= (wall_s + _CLOCKS_APART_S) * 1e6
+
+
 def is_count(raw: float) -> bool:
     """Whether a counter of the driver can be true."""
     return 0 <= raw <= COUNT.high and raw != _SENTINEL_32
@@ -73,9 +91,11 @@ def judge(raw: float, allowed: Range, *, scale: float = 1.0) -> Reading:
     return Reading(value) if allowed.low <= value <= allowed.high else IMPLAUSIBLE
 
 
-def judge_used_memory(total_bytes: int, used_bytes: int) -> Reading:
-    """Used memory, unless it is more than there is or there is none."""
-    if not 0 < total_bytes < _LARGEST_MEMORY or _SENTINEL_32 in (total_bytes, used_bytes):
+def judge_used_memory(total_bytes: int, used_bytes: int, *, most_bytes: int | None = None) -> Reading:
+    """Used memory, unless it is more than there is or there is none. ``most_bytes``: what the card is known to have."""
+    if not 0 < total_bytes <= MEMORY_TOTAL.high or _SENTINEL_32 in (total_bytes, used_bytes):
+        return IMPLAUSIBLE
+    if most_bytes is not None and used_bytes > most_bytes:
         return IMPLAUSIBLE
     return _new(Reading, (float(used_bytes), None)) if 0 <= used_bytes <= total_bytes else IMPLAUSIBLE
 

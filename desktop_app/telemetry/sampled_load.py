@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final
 
 from desktop_app.core.telemetry import Reading
 from desktop_app.telemetry.nvml import NvmlDoor
-from desktop_app.telemetry.plausibility import PERCENT
+from desktop_app.telemetry.plausibility import PERCENT, is_moment
 
 # nvmlSamplingType_t of nvml.h
 GPU_SAMPLES: Final = 1
@@ -34,7 +35,12 @@ class SampledLoad:
         answer = door.samples(handle, self._kind, since_us=self._seen_us, owner=owner)
         if answer.reason is not None or not answer.value or answer.value[0] != _UNSIGNED_INT:
             return now
-        found = [(int(sample.timeStamp), int(sample.sampleValue.uiVal)) for sample in answer.value[1]]
+        wall_s = time.time()
+        found = [
+            (int(sample.timeStamp), int(sample.sampleValue.uiVal))
+            for sample in answer.value[1]
+            if is_moment(int(sample.timeStamp), wall_s=wall_s)  # one of the future would hide all that follow
+        ]
         loads = [load for time_us, load in found if time_us > self._seen_us and PERCENT.low <= load <= PERCENT.high]
         self._seen_us = max((time_us for time_us, _ in found), default=self._seen_us)
         return Reading(sum(loads) / len(loads)) if loads else now

@@ -35,6 +35,13 @@ class TestByteRate:
         assert rate.update(0.2, 10, bits=64) == IMPLAUSIBLE
         assert rate.update(0.4, 30, bits=64) == Reading(pytest.approx(100.0))
 
+    def test_more_than_the_link_can_carry_says_nothing(self) -> None:
+        rate = ByteRate(most_per_s=300e9)
+        rate.judge(0.0, 0, bits=64)
+        assert rate.judge(1.0, 10**12, bits=64) == IMPLAUSIBLE
+        assert rate.judge(2.0, 10**12 + 10**11, bits=64) == Reading(pytest.approx(1e11))
+        assert rate.judge(3.0, float("nan"), bits=64) == IMPLAUSIBLE
+
 
 class TestBusyShare:
     def test_nanoseconds_into_percent(self) -> None:
@@ -43,15 +50,24 @@ class TestBusyShare:
         assert share.update(0.2, 100_005_000) == Reading(pytest.approx(50.0))
         assert share.update(0.4, 400_005_000) == Reading(100.0)  # the driver counts in steps of 100 ms
         assert share.update(0.6, 0) == IMPLAUSIBLE
+        assert share.update(0.8, 60_000_000_000) == IMPLAUSIBLE, "a minute in a fifth of a second"
+        assert share.judge(1.0, float("inf")) == IMPLAUSIBLE
+        assert share.judge(1.2, 0) == NOT_YET, "after what was no count it starts anew"
 
 
 class TestEnergy:
     def test_counter_from_the_first_reading_and_over_a_restart(self) -> None:
         counter = EnergyCounter()
-        assert counter.update(1000.0) == 0.0
-        assert counter.update(1250.0) == 250.0
-        assert counter.update(10.0) == 250.0  # driver reloaded
-        assert counter.update(30.0) == 270.0
+        assert counter.update(0.0, 1000.0) == Reading(0.0)
+        assert counter.update(1.0, 1250.0) == Reading(250.0)
+        assert counter.update(2.0, 10.0) == Reading(250.0)  # driver reloaded
+        assert counter.update(3.0, 30.0) == Reading(270.0)
+
+    def test_a_leap_that_no_card_can_draw_is_not_counted(self) -> None:
+        counter = EnergyCounter()
+        counter.update(0.0, 1000.0)
+        assert counter.update(1.0, 1e12) == IMPLAUSIBLE
+        assert counter.update(2.0, 1e12 + 300.0) == Reading(300.0)
 
     def test_integral_by_trapezoids_without_gaps(self) -> None:
         integral = EnergyIntegral()
