@@ -285,7 +285,7 @@ def _rows_of_validation(log: TrainingLog, columns: dict[str, Target]) -> set[int
 
 def _first(log: RunLog) -> object:
     """What two files share of which one is the beginning of the other."""
-    return log.log.names[:1], log.log.step[:1].tobytes(), log.log.scalar_value[:1].tobytes()
+    return tuple(log.log.names[:1]), log.log.step[:1].tobytes(), log.log.scalar_value[:1].tobytes()
 
 
 def _some(names: list[str]) -> str:

@@ -96,11 +96,13 @@ class TrainingLog:
 
     def begins(self, other: TrainingLog) -> bool:
         """Whether ``other`` says all of this first, number by number."""
-        ours = [self.step, self.seconds, self.elapsed_s, self.scalar_row, self.scalar_name, self.scalar_value]
-        theirs = [other.step, other.seconds, other.elapsed_s, other.scalar_row, other.scalar_name, other.scalar_value]
         if len(self) > len(other) or other.names[: len(self.names)] != self.names:
             return False
-        return all(other_s[: len(own)].tobytes() == own.tobytes() for own, other_s in zip(ours, theirs, strict=True))
+        columns = zip(self._columns(), other._columns(), strict=True)
+        return all(theirs[: len(ours)].tobytes() == ours.tobytes() for ours, theirs in columns)
+
+    def _columns(self) -> tuple[array[float] | array[int], ...]:
+        return self.step, self.seconds, self.elapsed_s, self.scalar_row, self.scalar_name, self.scalar_value
 
     def values(self) -> Mapping[str, list[float]]:
         """By name, for a look at a small file."""
