@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from desktop_app.services.facade import Workspace
 from desktop_app.ui.chart_slot import ChartSlot
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.parts import GpuPart, Part
 from desktop_app.ui.theme import Theme
 
@@ -23,6 +24,7 @@ class Centre(QStackedWidget):
 
     turned = Signal(str)
     card_chosen = Signal(str)
+    chart_menu_wanted = Signal(str, QPoint)  # key of the panel, and where on the screen
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,7 +33,9 @@ class Centre(QStackedWidget):
         self._compact = False
         self._memory: MemoryPage | None = None
         self._gpu: GpuPage | None = None
+        self._shades: frozenset[Throttle] | None = None
         self.charts = ChartSlot(workspace, theme)
+        self.charts.menu_wanted.connect(self.chart_menu_wanted)
         self.addWidget(self.charts)
 
     @property
@@ -100,6 +104,9 @@ class Centre(QStackedWidget):
         page = GpuPage(self._workspace, self._theme)
         page.left.connect(self.show_curves)
         page.card_chosen.connect(self.card_chosen)
+        page.chart_menu_wanted.connect(self.chart_menu_wanted)
+        if self._shades is not None:
+            page.set_shades(self._shades)
         page.set_compact(compact=self._compact)
         self._gpu = page
         self.addWidget(page)
@@ -127,6 +134,13 @@ class Centre(QStackedWidget):
             for page in (self._memory, self._gpu):
                 if page is not None:
                     page.set_compact(compact=compact)
+
+    def set_shades(self, causes: frozenset[Throttle]) -> None:
+        """Shade the time in which one of ``causes`` held the card back, in every chart."""
+        self._shades = causes
+        self.charts.set_shades(causes)
+        if self._gpu is not None:
+            self._gpu.set_shades(causes)
 
     def retranslate(self) -> None:
         self.charts.retranslate()

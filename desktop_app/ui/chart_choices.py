@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop_app.services.facade import Workspace
 from desktop_app.ui.actions import Actions
-from desktop_app.ui.chart_slot import ChartSlot
+from desktop_app.ui.centre import Centre
 from desktop_app.ui.charts.load import Load, why_not
 from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.commands import BY_ID
@@ -24,21 +24,21 @@ class ChartChoices(QObject):
     """Stands between settings, actions and charts."""
 
     def __init__(
-        self, slot: ChartSlot, workspace: Workspace, actions: Actions, settings: Settings, window: QWidget
+        self, centre: Centre, workspace: Workspace, actions: Actions, settings: Settings, window: QWidget
     ) -> None:
         super().__init__(window)
-        self._slot = slot
+        self._centre = centre
         self._workspace = workspace
         self._actions = actions
         self._settings = settings
         self._window = window
-        slot.menu_wanted.connect(self.open_menu)
+        centre.chart_menu_wanted.connect(self.open_menu)
         self._apply()
 
     def _apply(self) -> None:
         load, shades = self._settings.load, self._settings.shades
-        self._slot.set_load(load)
-        self._slot.set_shades(shades)
+        self._centre.charts.set_load(load)
+        self._centre.set_shades(shades)
         self._actions.check(LOADS[load], True)
         for cause, command in SHADES.items():
             self._actions.check(command, cause in shades)

@@ -113,7 +113,7 @@ class MainWindow(QMainWindow):
             self.status,
         )
         self.files = Files(self, self.side_panel.run, self.settings, grab_to=self.grab_to)
-        self.choices = ChartChoices(self.charts, workspace, self.actions_, self.settings, self)
+        self.choices = ChartChoices(self.centre, workspace, self.actions_, self.settings, self)
         self.closing = Closing(workspace, self)
         self.announcer = Announcer(workspace, self)
         self.drops = Drops(self)

@@ -193,4 +193,8 @@ def test_columns_that_do_not_fit_are_left_out(make_page: MakePage, width: int) -
     QCoreApplication.processEvents()
     table = page.comparison.table
     assert sum(table.columnWidth(column) for column in Column) <= table.viewport().width()
-    assert table.isColumnHidden(Column.TEMPERATURE) == (width < 800)
+    assert page.comparison.model.stacked == (width < 800)
+    assert table.isColumnHidden(Column.TEMPERATURE) == (width < 460)  # all of them stand in a window of 1024 pixels
+    row = [said(table.model().index(0, column).data()) for column in (Column.CARD, Column.CLOCK)]
+    assert row == (["GPU 5\nslowed by heat", "1,395 MHz\n−360"] if width < 800 else ["GPU 5", "1,395 MHz  −360"])
+    assert table.rowHeight(0) >= (2 if width < 800 else 1) * table.fontMetrics().lineSpacing()

@@ -491,3 +491,13 @@ def test_language_theme_and_size_change_while_it_is_open(make_window: MakeWindow
         window.resize(1440, 900)
         QCoreApplication.processEvents()
         assert page._title.isVisible()
+
+
+def test_a_small_window_shows_ten_fields_below_their_history(make_window: MakeWindow) -> None:
+    window = make_window(gpu_workspace(Gpus.RICH), width=1024, height=640)
+    page = page_of(window)
+    view, chart = page.fields.view, page.detail.chart
+    rows = [view.visualRect(view.model().index(row, 0)) for row in range(view.model().rowCount())]
+    assert sum(view.viewport().rect().contains(rect) for rect in rows) >= 10
+    assert chart.panel.plot.height() >= 60
+    assert [said(key.text) for key in chart.panel.head.keys] == ["99 %", "lowest 95 %", "mean 97 %", "highest 99 %"]

@@ -489,3 +489,32 @@ def test_the_name_of_the_panel_opens_the_choice(make_window: MakeWindow) -> None
 def test_the_fields_that_are_read_exist() -> None:
     assert {cause.column for cause in Throttle} <= set(GPU_FIELDS)
     assert {"sm_activity_percent", "tensor_activity_percent"} <= set(DETAIL_FIELDS)
+
+
+# -- the chart of one field -------------------------------------------------------------------------------------------
+
+
+def test_the_history_of_a_field_is_shaded_too(make_window: MakeWindow, hot: FakeWorkspace) -> None:
+    """With the reasons chosen for the dashboard, written into their shades, said at the cursor, and chosen there."""
+    window = make_window(hot)
+    window.centre.show_gpu()
+    QCoreApplication.processEvents()
+    page = window.centre.gpu
+    assert page is not None
+    chart = page.detail.chart
+    (band,) = chart.panel.curves.bands
+    assert (band.cause, round(band.left, -1), round(band.right, -1)) == (HEAT, -300.0, -240.0)
+    chart.move_cursor(-270.0)
+    assert [row[0] for row in chart.box.said.rows] == ["Utilisation", "slowed by"]
+    chart.move_cursor(-100.0)
+    assert [row[0] for row in chart.box.said.rows] == ["Utilisation"]
+    window.actions_.trigger("view.shade_power")
+    assert {band.cause for band in chart.bands} == {HEAT, POWER}
+    window.actions_.trigger("view.shade_heat")
+    window.actions_.trigger("view.shade_power")
+    assert chart.panel.curves.bands == ()
+    chart.canvas.menu_wanted.emit(QPointF(40, 60))
+    menu = window.findChild(QMenu, "chartMenu")
+    assert menu is not None
+    assert [action.isChecked() for action in menu.actions()] == [False, False]
+    menu.close()

@@ -20,10 +20,10 @@ from PySide6.QtWidgets import (
 )
 
 from desktop_app.core.events import Event, EventKind, Level
-from desktop_app.ui.brush import CENTRE, LEFT, Typeset, write
+from desktop_app.ui.brush import LEFT, Typeset, write
 from desktop_app.ui.charts import texts
-from desktop_app.ui.charts.panel import LEFT_GUTTER, RIGHT_GUTTER
 from desktop_app.ui.charts.time_axis import TimeTick, View
+from desktop_app.ui.charts.time_figures import axis_room, paint_times
 from desktop_app.ui.theme import PANEL_RADIUS, Theme, color
 
 MARK_ROW: Final = 1.05  # middle of the row of marks, in label lines from the top
@@ -189,10 +189,7 @@ class EventLane(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no ty
     @property
     def plot(self) -> QRectF:
         """The stretch that shares its x axis with the plots above."""
-        line = self._types.line
-        left, right = round(LEFT_GUTTER * line), round(RIGHT_GUTTER * line)
-        size = self.size()
-        return QRectF(left, 0, max(1.0, size.width() - left - right), size.height())
+        return axis_room(self.size(), self._types)
 
     def _placing(self, view: View) -> Callable[[float], float]:
         """Session time to pixels of the lane."""
@@ -255,23 +252,9 @@ class EventLane(pg.GraphicsWidget):  # type: ignore[misc]  # pyqtgraph has no ty
         painter.drawRoundedRect(QRectF(0.5, 0.5, size.width() - 1, size.height() - 1), PANEL_RADIUS, PANEL_RADIUS)
         title = QRectF(1.1 * line, (MARK_ROW - 1) * line, self.plot.left() - 1.3 * line, 2 * line)
         write(painter, title, texts.title("events"), self._types.tick, color(theme.muted), align=LEFT)
-        self._paint_times(painter, size.height() - 0.8 * line)
-
-    def _paint_times(self, painter: QPainter, middle: float) -> None:
-        view, kind = self._view, self._types.tick
-        if view is None:
-            return
-        # "now" is never left out; its neighbours are, where they would touch it.
-        placed: list[tuple[float, float]] = []
-        for tick in sorted(self._ticks, key=lambda tick: (tick.x != 0.0 or not view.live, tick.x)):
-            width = kind.width(tick.text)
-            centre = self.x_of(view.anchor_s + tick.x)
-            left = min(max(centre - width / 2, 3.0), self.size().width() - width - 4)
-            if any(left < end and start < left + width for start, end in placed):
-                continue
-            placed.append((left - 4, left + width + 4))
-            rect = QRectF(left, middle - kind.height / 2, width + 1, kind.height)
-            write(painter, rect, tick.text, kind, color(self._theme.faint), align=CENTRE)
+        if self._view is not None:
+            middle = size.height() - 0.8 * line
+            paint_times(painter, self._ticks, self._view, self.plot, middle, theme=theme, types=self._types)
 
 
 class MarkItem(QGraphicsObject):

@@ -14,9 +14,10 @@ from desktop_app.ui.charts import texts
 from desktop_app.ui.charts.cursor import ReadOut
 from desktop_app.ui.charts.heads import Heads
 from desktop_app.ui.charts.load import Load, shown
-from desktop_app.ui.charts.shades import TINTS, Band
+from desktop_app.ui.charts.shades import Band
+from desktop_app.ui.charts.shading import bands_in, said_of
 from desktop_app.ui.charts.smoothing import SmoothedLoss
-from desktop_app.ui.charts.throttling import THRESHOLD_PERCENT, Throttle, episodes
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.charts.time_axis import View
 from desktop_app.ui.charts.tracks import Frame
 from desktop_app.ui.tank_reader import lost_reason, selected_card
@@ -107,20 +108,7 @@ class Source:
     def bands(self, view: View, causes: frozenset[Throttle], *, pixels: float) -> tuple[Band, ...]:
         """The time in view in which one of ``causes`` held the card back. ``pixels``: width of the view."""
         history = self.histories().get("card") if causes else None
-        if history is None or not history.version:
-            return ()
-        start_s = view.anchor_s + view.left
-        end_s = min(view.anchor_s + view.right, max(self.now_s, start_s))
-        pixels *= (end_s - start_s) / view.width
-        found = [
-            episode
-            for cause in Throttle
-            if cause in causes
-            for episode in episodes(history, cause, start_s, end_s, pixels=pixels)
-        ]
-        return tuple(
-            Band(episode.start_s - view.anchor_s, episode.end_s - view.anchor_s, episode.cause) for episode in found
-        )
+        return bands_in(history, view, causes, now_s=self.now_s, pixels=pixels)
 
     def frame(self, view: View, *, theme: Theme, load: Load = Load.UTILIZATION) -> Frame:
         card = self.card()
@@ -174,9 +162,7 @@ class Source:
             value = histories[history].value_at(column, t_s) if history in histories else None
             if value is not None:
                 rows.append((texts.readout(key), _written(key, value), token))
-        for cause in sorted(throttles):
-            share = histories["card"].value_at(cause.column, t_s) if "card" in histories else None
-            rows.append((texts.readout("throttle"), texts.throttled(cause, share, THRESHOLD_PERCENT), TINTS[cause]))
+        rows += said_of(throttles, histories.get("card"), t_s)
         step = histories["steps"].value_at("step", t_s) if "steps" in histories else None
         right = "" if step is None else texts.step(step)
         return ReadOut(numbers.wall_time(self.wall_s(t_s)), right, tuple(rows))

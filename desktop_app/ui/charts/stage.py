@@ -121,11 +121,6 @@ class Stage:
         stretch = self.stretch
         return stretch.left() + (seconds - view.left) / view.width * stretch.width()
 
-    def seconds_at(self, x: float, view: View) -> float:
-        """Seconds from the anchor at a pixel of the scene, within the window."""
-        stretch = self.stretch
-        return view.left + min(max((x - stretch.left()) / stretch.width(), 0.0), 1.0) * view.width
-
     # -- drawing --------------------------------------------------------------------------------------------------
 
     def draw(self, frame: Frame, *, forecast: Forecast | None, bands: tuple[Band, ...] = ()) -> bool:

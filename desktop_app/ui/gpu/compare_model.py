@@ -43,12 +43,26 @@ class Line:
 
 
 class CompareModel(QAbstractTableModel):
-    """Changes in place while the same cards stand in the same order."""
+    """Changes in place while the same cards stand in the same order.
+
+    Stacked, a row has two lines: the pace lies under the card's name, the difference under the value.
+    """
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._lines: tuple[Line, ...] = ()
+        self._stacked = False
+
+    @property
+    def stacked(self) -> bool:
+        return self._stacked
+
+    def set_stacked(self, *, stacked: bool) -> None:
+        if stacked != self._stacked:
+            self._stacked = stacked
+            if self._lines:
+                self.dataChanged.emit(self.index(0, 0), self.index(len(self._lines) - 1, len(Column) - 1))
 
     def set_lines(self, lines: Sequence[Line]) -> bool:
         """Take new lines; whether any is another one."""
@@ -88,10 +102,13 @@ class CompareModel(QAbstractTableModel):
         if not index.isValid():
             return None
         line, column = self._lines[index.row()], Column(index.column())
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+        if role == Qt.ItemDataRole.DisplayRole:
+            return stacked_cell(line, column) if self._stacked else cell(line, column)
+        if role == Qt.ItemDataRole.ToolTipRole:
             return cell(line, column)
         if role == Qt.ItemDataRole.ForegroundRole:
-            if line.standing.cause is not None and column is Column.PACE:
+            pace = Column.CARD if self._stacked else Column.PACE
+            if line.standing.cause is not None and column is pace:
                 return color(self._theme.warn)
             return color(self._theme.text if column is not Column.PACE else self._theme.muted)
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -125,6 +142,14 @@ def cell(line: Line, column: Column) -> str:
     value = cards.with_unit(field, own.mean)
     difference = standing.difference(field)
     return value if difference is None else f"{value}  {signed(difference)}"
+
+
+def stacked_cell(line: Line, column: Column) -> str:
+    """A cell of two lines."""
+    if column is Column.CARD:
+        return f"{line.name}\n{cell(line, Column.PACE)}"
+    value, _, difference = cell(line, column).partition("  ")
+    return f"{value}\n{difference}"
 
 
 def signed(value: float) -> str:

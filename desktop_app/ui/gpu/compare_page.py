@@ -25,6 +25,8 @@ _WIDEST: Final = {
     Column.TEMPERATURE: "100 °C  −10",
 }
 _AIR: Final = 22
+_STACKED_AIR: Final = 18
+_ROW_AIR: Final = 10
 _SIDE: Final = 14
 _SCROLL_BAR: Final = 12
 _FIRST_SHOWN: Final = (Column.CLOCK, Column.LOAD, Column.POWER, Column.TEMPERATURE)  # where room is short
@@ -61,7 +63,6 @@ class ComparePage(QFrame):
         header = table.horizontalHeader()
         header.setHighlightSections(False)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        header.setSectionResizeMode(Column.PACE, QHeaderView.ResizeMode.Stretch)
         table.installEventFilter(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(_SIDE, 12, _SIDE, 12)
@@ -137,19 +138,43 @@ class ComparePage(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        metrics = self.table.fontMetrics()
-        self.table.verticalHeader().setDefaultSectionSize(metrics.height() + 10)
-        titles = texts.columns()
-        names = max(metrics.horizontalAdvance(text) for text in (titles[Column.CARD], "A · GPU 00", "A · 显卡 00"))
-        self.table.setColumnWidth(Column.CARD, names + _AIR)
-        paces = [texts.keeps_pace(), *(cell(line, Column.PACE) for line in self.model.lines)]
+        """One line for a card; two where that is too wide; columns are left out only where that is too."""
+        table, metrics = self.table, self.table.fontMetrics()
         # Of the page, not of the table, which follows it only later.
-        room = self.width() - 2 * _SIDE - _SCROLL_BAR - names - max(map(metrics.horizontalAdvance, paces)) - 2 * _AIR
+        room = self.width() - 2 * _SIDE - _SCROLL_BAR
+        flat = self._widths(stacked=False)
+        stacked = sum(flat.values()) > room
+        widths = self._widths(stacked=True) if stacked else flat
+        self.model.set_stacked(stacked=stacked)
+        table.verticalHeader().setDefaultSectionSize((1 + stacked) * metrics.lineSpacing() + _ROW_AIR)
+        header = table.horizontalHeader()
+        table.setColumnHidden(Column.PACE, stacked)
+        for column in (Column.CARD, Column.PACE):
+            wide = column is (Column.CARD if stacked else Column.PACE)  # takes the room that is left
+            header.setSectionResizeMode(
+                column, QHeaderView.ResizeMode.Stretch if wide else QHeaderView.ResizeMode.Fixed
+            )
+            if not wide and not table.isColumnHidden(column):
+                table.setColumnWidth(column, widths[column])
+        room -= sum(widths.get(column, 0) for column in (Column.CARD, Column.PACE))
         for column in _FIRST_SHOWN:
-            width = max(metrics.horizontalAdvance(text) for text in (_WIDEST[column], titles[column])) + _AIR
-            self.table.setColumnWidth(column, width)
-            self.table.setColumnHidden(column, width > room)
-            room -= width
+            table.setColumnWidth(column, widths[column])
+            table.setColumnHidden(column, widths[column] > room)
+            room -= widths[column]
+
+    def _widths(self, *, stacked: bool) -> dict[Column, int]:
+        """What each column needs for its title and everything that can stand in it."""
+        advance, titles = self.table.fontMetrics().horizontalAdvance, texts.columns()
+        paces = [texts.keeps_pace(), *(cell(line, Column.PACE) for line in self.model.lines)]
+        words = {column: [titles[column], _WIDEST[column]] for column in _FIRST_SHOWN}
+        words[Column.CARD] = [titles[Column.CARD], "A · GPU 00", "A · 显卡 00"]
+        if stacked:
+            words = {column: [part for text in found for part in text.split("  ")] for column, found in words.items()}
+            words[Column.CARD] += paces
+        else:
+            words[Column.PACE] = [titles[Column.PACE], *paces]
+        air = _STACKED_AIR if stacked else _AIR
+        return {column: max(map(advance, found)) + air for column, found in words.items()}
 
 
 def job_marks(count: int) -> list[str]:

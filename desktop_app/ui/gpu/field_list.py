@@ -64,11 +64,11 @@ class FieldList(QFrame):
         self.copy_button.clicked.connect(self.copy_all)
         self._note.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._note.hide()
-        tools = QHBoxLayout()
+        tools = self._tools = QHBoxLayout()
         tools.setSpacing(8)
         tools.addWidget(self.search, stretch=1)
         tools.addWidget(self.copy_button)
-        foot = QHBoxLayout()
+        foot = self._foot = QHBoxLayout()
         foot.setSpacing(8)
         foot.addWidget(self.only_there)
         foot.addStretch(1)
@@ -84,6 +84,12 @@ class FieldList(QFrame):
         layout.addLayout(foot)
 
     # -- what the page calls --------------------------------------------------------------------------------------
+
+    def set_compact(self, *, compact: bool) -> None:
+        """In a small window one line serves as two: what is below the list goes up to the search."""
+        self._count.setVisible(not compact)
+        into = self._tools if compact else self._foot
+        into.insertWidget(1 if compact else 0, self.only_there)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """New values. The row that was chosen stays chosen where it still is."""

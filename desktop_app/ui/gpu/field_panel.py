@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from desktop_app.services.facade import Workspace
 from desktop_app.services.field_summary import Summary, share_of_bits, summarise
@@ -119,8 +119,9 @@ class FieldPanel(QWidget):
         self._show_figures()
 
     def set_compact(self, *, compact: bool) -> None:
-        """In a small window the figures stand in one line below the chart, without the sentences."""
+        """In a small window the figures stand in the head of the chart, and sentences are left to the tooltips."""
         self._compact = compact
+        self._show_figures()
         self._fit()
 
     def set_theme(self, theme: Theme) -> None:
@@ -132,7 +133,7 @@ class FieldPanel(QWidget):
     # -- showing --------------------------------------------------------------------------------------------------
 
     def _fit(self) -> None:
-        """Without a history the value stands here; in a small window sentences are left to the tooltips."""
+        """Without a history the value stands here."""
         drawn = self.chart.series is not None
         sentences = not (self._compact and drawn)
         self._title.setVisible(sentences)
@@ -140,9 +141,7 @@ class FieldPanel(QWidget):
         self._see_also.setVisible(sentences and not self._links[0].isHidden())
         for label in (self._why, self._help):
             label.setVisible(sentences and bool(label.text()))
-        self._card_part.setVisible(sentences or not self._figures.isHidden())
-        tall = QSizePolicy.Policy.Preferred if sentences else QSizePolicy.Policy.Maximum
-        self._card_part.setSizePolicy(QSizePolicy.Policy.Preferred, tall)
+        self._card_part.setVisible(sentences)
 
     def _show_links(self, key: str) -> None:
         fields = RELATED.get(key, ())
@@ -154,6 +153,7 @@ class FieldPanel(QWidget):
 
     def _show_figures(self) -> None:
         pairs = self._pairs()
+        self.chart.set_summary(pairs if self._compact else ())
         self._figures.setVisible(bool(pairs))
         blank = [("", "")] * (len(self._names) - len(pairs))
         for (name, value), name_label, value_label in zip((*pairs, *blank), self._names, self._values, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -23,6 +23,7 @@ from desktop_app.core.telemetry import Card
 from desktop_app.services.facade import Workspace
 from desktop_app.ui import icons
 from desktop_app.ui.actions import tooltip
+from desktop_app.ui.charts.throttling import Throttle
 from desktop_app.ui.commands import BY_ID
 from desktop_app.ui.gpu.card_grid import CardGrid
 from desktop_app.ui.gpu.compare_page import ComparePage
@@ -53,6 +54,7 @@ class GpuPage(QWidget):
 
     left = Signal()
     card_chosen = Signal(str)
+    chart_menu_wanted = Signal(str, QPoint)  # key of the panel, and where on the screen
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -128,6 +130,7 @@ class GpuPage(QWidget):
         self.fields.chosen.connect(lambda _key: self._show_field())
         self.grid.card_chosen.connect(self._on_tile)
         self.detail.wanted.connect(self.fields.go_to)
+        self.detail.chart.menu_wanted.connect(self.chart_menu_wanted)
 
     # -- what the window calls ------------------------------------------------------------------------------------
 
@@ -184,7 +187,14 @@ class GpuPage(QWidget):
         down, right = QBoxLayout.Direction.BottomToTop, QBoxLayout.Direction.LeftToRight
         self._columns.setDirection(down if compact else right)
         self._title.setVisible(not compact)
+        self._columns.setStretch(0, 7 if compact else 5)
+        self._columns.setStretch(1, 5 if compact else 6)
+        self.fields.set_compact(compact=compact)
         self.detail.set_compact(compact=compact)
+
+    def set_shades(self, causes: frozenset[Throttle]) -> None:
+        """Shade the time in which one of ``causes`` held the card back."""
+        self.detail.chart.set_shades(causes)
 
     def retranslate(self) -> None:
         self._title.setText(gpu.title())
