@@ -61,6 +61,9 @@ def list_demos() -> int:
 def run_training(config_path: Path, *, card_name: str | None, launch: Launch) -> int:
     """``floodmark train``."""
     config = load_config(config_path)
+    for path, what in ((launch.report_path, "report"), (launch.screenshot_path, "screenshot")):
+        if path is not None and path.exists() and path.samefile(config_path):
+            raise ConfigError("cli.output", f"The {what} would take the place of the run's own file {config_path}.")
     if card_name is not None:
         config = dataclasses.replace(config, card=card_name)
     return _run(Job(config), config.card, launch)

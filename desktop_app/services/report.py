@@ -13,6 +13,7 @@ from desktop_app.core.errors import ExitCode, FloodmarkError
 from desktop_app.core.forecasts import Alert, Estimate
 from desktop_app.core.steps import OomReport, RunState, RunStatus
 from desktop_app.core.telemetry import Card, Reading, SelfCost
+from desktop_app.services.whole_file import whole_file
 
 if TYPE_CHECKING:
     from desktop_app.services.session import Session
@@ -57,7 +58,8 @@ def make_report(session: Session, *, scenario: str | None) -> dict[str, Any]:
 def write_report(report: Mapping[str, Any], path: Path) -> None:
     """Write the report. ``FloodmarkError`` with one line when the file cannot be written."""
     try:
-        path.write_text(json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        with whole_file(path) as file:
+            file.write(json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
     except OSError as error:
         raise FloodmarkError(
             "report.unwritable", f"Cannot write the report {path}: {error.strerror or error}. Choose another file."

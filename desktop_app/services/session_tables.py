@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,24 @@ def export_tables(session: Path, folder: Path) -> dict[str, int]:
             if any(folder.iterdir()):
                 raise ConfigError("export.not_empty", f"{folder} holds files already. Give a new or an empty folder.")
             connection.execute("BEGIN")
-            return {name: _write(connection, name, folder / f"{name}.csv") for name in _tables(connection)}
+            return _write_all(connection, folder)
         except OSError as error:
             reason = error.strerror or error
             raise FloodmarkError("export.unwritable", f"{folder} cannot be written: {reason}.") from None
         except sqlite3.Error as error:
             raise ConfigError("export.damaged", f"{session} cannot be read as a session: {error}.") from None
+
+
+def _write_all(connection: sqlite3.Connection, folder: Path) -> dict[str, int]:
+    """All of them or none: half an export would look like a whole one, and stand in the way of the next."""
+    paths = {name: folder / f"{name}.csv" for name in _tables(connection)}
+    try:
+        return {name: _write(connection, name, path) for name, path in paths.items()}
+    except BaseException:
+        for path in paths.values():
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        raise
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:

@@ -17,6 +17,7 @@ from desktop_app.forecast.trace_rows import TraceRow
 from desktop_app.services.forecast_trace import write_rows
 from desktop_app.services.locations import sessions_folder
 from desktop_app.services.trace_recording import PHASES
+from desktop_app.services.whole_file import whole_file
 
 # Rows of one moment: what was known before it, then phases within the step, the step, phases after it.
 _KNOWN, _WITHIN, _STEP, _AFTER = range(4)
@@ -27,17 +28,26 @@ _Keyed = tuple[tuple[float, float, int, int], TraceRow]
 def export_trace(session: Path, out: Path) -> int:
     """Write the session of a folder to ``out``; the number of rows.
 
-    ``ConfigError`` when it is no session, ``FloodmarkError`` when ``out`` cannot be written.
+    ``ConfigError`` when it is no session or ``out`` a file of it, ``FloodmarkError`` when ``out`` cannot be written.
     """
     with closing(open_session(session)) as connection:
+        _spare(connection, out)
         try:
-            with out.open("w", encoding="utf-8", newline="") as file:
+            with whole_file(out) as file:
                 return write_rows(rows_of(connection), file)
         except OSError as error:
             reason = error.strerror or error
             raise FloodmarkError("export.unwritable", f"{out} cannot be written: {reason}.") from None
         except sqlite3.Error as error:
             raise ConfigError("export.damaged", f"{session} cannot be read as a session: {error}.") from None
+
+
+def _spare(connection: sqlite3.Connection, out: Path) -> None:
+    """No file of the session is written over: it is the only record of its run."""
+    (database,) = (Path(row[2]) for row in connection.execute("PRAGMA database_list") if row[1] == "main")
+    is_own = out.exists() and (out.samefile(database) or out.resolve().is_relative_to(database.resolve().parent))
+    if is_own and out.is_file():
+        raise ConfigError("export.own_file", f"{out} is a file of the session itself. Give another one.")
 
 
 def rows_of(connection: sqlite3.Connection) -> Iterator[TraceRow]:
@@ -72,10 +82,13 @@ def open_session(session: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
     connection.row_factory = sqlite3.Row
     try:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
         connection.close()
         raise ConfigError("export.damaged", f"{session} cannot be read as a session: {error}.") from None
+    if not tables:
+        connection.close()
+        raise ConfigError("export.no_session", f"{session} is no session: its samples.db has no table.")
     return connection
 
 

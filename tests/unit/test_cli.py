@@ -426,3 +426,11 @@ def wait_for_session(sessions: Path, child: subprocess.Popen[str]) -> Path:
         except subprocess.TimeoutExpired:
             continue
     raise AssertionError("the run did not get that far")
+
+
+def test_no_report_takes_the_place_of_the_run_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text("epochs = 1\n")
+    assert cli.run(["train", str(file), "--headless", "--report", str(file)]) == 2
+    assert "would take the place of the run's own file" in capsys.readouterr().err
+    assert file.read_text() == "epochs = 1\n"

@@ -107,3 +107,25 @@ def test_one_kind_at_a_time(session: Path, tmp_path: Path, capsys: pytest.Captur
     with pytest.raises(SystemExit, match="2"):
         run(["export", str(session), *both])
     assert "not allowed with" in capsys.readouterr().err
+
+
+def test_an_export_that_fails_leaves_no_half_of_itself(
+    session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from desktop_app.services import session_tables
+
+    write, done = session_tables._write, []
+
+    def full(connection: sqlite3.Connection, table: str, path: Path) -> int:
+        if done:
+            path.write_text("half")
+            raise OSError(28, "No space left on device")
+        done.append(table)
+        return write(connection, table, path)
+
+    monkeypatch.setattr(session_tables, "_write", full)
+    out = tmp_path / "tables"
+    assert run(["export", str(session), "--csv", str(out)]) == 1
+    assert list(out.iterdir()) == []
+    monkeypatch.undo()
+    assert run(["export", str(session), "--csv", str(out)]) == 0

@@ -165,3 +165,43 @@ def test_a_folder_that_cannot_be_written(
     record(leaking_run()[:10], session)
     assert run(["export", str(session.path), "--forecast-trace", str(tmp_path / "no" / "out.csv")]) == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["samples.db", "session.json", "link"])
+def test_no_file_of_the_session_is_written_over(
+    name: str, session: SessionFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(leaking_run()[:10], session)
+    target = session.path / ("samples.db" if name == "link" else name)
+    out = tmp_path / "trace.csv" if name == "link" else target
+    if name == "link":
+        out.symlink_to(target)
+    before = target.read_bytes()
+    assert run(["export", str(session.path), "--forecast-trace", str(out)]) == 2
+    assert "is a file of the session itself" in capsys.readouterr().err
+    assert target.read_bytes() == before
+
+
+def test_an_export_that_fails_leaves_the_trace_before_it(
+    session: SessionFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from desktop_app.services import trace_export
+
+    record(leaking_run()[:10], session)
+    out = tmp_path / "trace.csv"
+    out.write_text("of another run\n")
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(trace_export, "write_rows", full)
+    assert run(["export", str(session.path), "--forecast-trace", str(out)]) == 1
+    assert out.read_text() == "of another run\n"
+
+
+def test_a_database_without_tables_is_no_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "empty.db"
+    empty.write_bytes(b"")
+    assert run(["export", str(empty), "--forecast-trace", str(tmp_path / "out.csv")]) == 2
+    assert "has no table" in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
