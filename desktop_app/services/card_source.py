@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.load import CardLoad
+from desktop_app.services.locations import data_folder
 from desktop_app.services.torch_build import TorchBuild, installed_torch
 from desktop_app.telemetry.backend import Backend
 from desktop_app.telemetry.deferred import DeferredBackend
 from desktop_app.telemetry.selection import DEFAULT_CARD, open_backend
+
+_CARD_MEMORY: Final = "cards.json"
 
 
 def machine_cards(
@@ -32,6 +36,7 @@ def machine_cards(
             load=load,
             clock=clock,
             on_simulated=lambda error: on_simulated(_stands_in(f"No NVIDIA card can be read: {error.detail}")),
+            card_memory=data_folder() / _CARD_MEMORY,
         )
         if not must_train or own.name == "simulated":
             return own

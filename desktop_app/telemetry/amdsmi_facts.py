@@ -16,6 +16,13 @@ MICRO: Final = 1e-6
 GENERATIONS: Final = {2500: 1, 5000: 2, 8000: 3, 16000: 4, 32000: 5, 64000: 6}
 _BITS: Final = Range(0, 65536, zero=False)
 _BDF: Final = re.compile(r"(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])")
+# Processors with graphics, and no cards: "APU" in LLVM's table of AMDGPU processors (AMDGPUUsage, "Processors").
+_APUS: Final = frozenset(
+    {
+        "gfx700", "gfx801", "gfx902", "gfx909", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036", "gfx1103",
+        "gfx1150", "gfx1151", "gfx1152", "gfx1153",
+    }
+)  # fmt: skip
 _THOUSANDTHS: Final = 1000.0  # some early versions answer in thousandths of a degree, as the kernel does
 # What this library has no word for.
 _UNKNOWN: Final = ("torch_index", "cuda_driver_version", "compute_capability", "driver_reserved_bytes", "compute_mode")
@@ -71,6 +78,7 @@ def describe_card(door: AmdSmiDoor, handle: Any, index: int) -> tuple[Card, Sens
         bus_id=bus_id,
         simulated=False,
         total_bytes=None if total is None else int(total),
+        shared_memory=_is_part_of_a_processor(text(part(asic, "target_graphics_version")), _name(asic)),
         vendor=VENDOR,
         architecture=say("architecture", part(asic, "target_graphics_version")),
         sm_count=None if units is None else int(units),
@@ -94,6 +102,11 @@ def describe_card(door: AmdSmiDoor, handle: Any, index: int) -> tuple[Card, Sens
         reasons=reasons,
     )
     return card, Sensors(main, heat(door, handle, uuid, "HOTSPOT", "CRITICAL").value)
+
+
+def _is_part_of_a_processor(architecture: str | None, name: str) -> bool:
+    """An APU: its "own" memory is a part of the computer's that is set aside for it."""
+    return (architecture or "").partition(":")[0] in _APUS or "MI300A" in name
 
 
 def memory_type(door: AmdSmiDoor) -> object:

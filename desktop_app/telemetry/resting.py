@@ -1,10 +1,11 @@
-"""A backend that lets a laptop's GPU sleep: closed while nothing runs, opened again when something has woken it."""
+"""A backend that lets GPUs sleep: closed while nothing runs, opened again when something has woken one."""
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from desktop_app.core.telemetry import (
     DETAIL_FIELDS,
@@ -19,8 +20,11 @@ from desktop_app.core.telemetry import (
     Reason,
 )
 from desktop_app.telemetry.backend import Backend, back_fill, card_errors, has_changed, instances, missing
+from desktop_app.telemetry.card_memory import CardMemory
+from desktop_app.telemetry.nvml_facts import with_torch_indexes
 from desktop_app.telemetry.runtime_power import NVIDIA, RuntimePower
 
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 # Nothing on the card for so long: it may sleep.
@@ -31,28 +35,41 @@ _LONGEST_PAUSE_S: Final = 600.0  # between two tries on a card that somebody hol
 
 
 class RestingBackend:
-    """Another backend, let go of while its one card sleeps or could. Runs in: one thread at a time.
+    """Another backend, let go of while its cards sleep or could. Runs in: one thread at a time for each card.
 
-    An open driver library keeps a card awake, whether or not it is asked anything. So when the kernel lets the card
-    sleep and nothing has run on it for 30 s, the library is closed; every field is missing then (``asleep``), no call
-    reaches the driver, and the kernel's files are looked at instead. As soon as the card is awake again, because
-    somebody uses it, it is opened and read. ``wake`` opens it at once.
+    An open driver library keeps its cards awake, whether or not it is asked anything. So when the kernel lets all of
+    them sleep and nothing has run on any for 30 s, the library is closed; every field is missing then (``asleep``), no
+    call reaches the driver, and the kernel's files are looked at instead. As soon as one is awake again, because
+    somebody uses it, the library is opened and all are read. ``wake`` opens it at once. While one card may not sleep or
+    has work the library stays open: closing it would take that card's readings.
 
-    With several cards it does nothing of this: closing the library would take the others' readings.
+    ``memory``: where the cards are kept from session to session, so that those that sleep at the start are not woken
+    to be known.
     """
 
-    def __init__(self, base: Backend, *, now_s: Callable[[], float], power: RuntimePower | None = None) -> None:
+    def __init__(
+        self,
+        base: Backend,
+        *,
+        now_s: Callable[[], float],
+        power: RuntimePower | None = None,
+        memory: CardMemory | None = None,
+    ) -> None:
         self._base = base
         self._now_s = now_s
         self._power = power or RuntimePower()
-        self._card: Card | None = None  # the only one, where it may sleep
+        self._memory = memory
         self._cards: tuple[Card, ...] = ()
-        self._idle_since_s: float | None = None
+        self._may_all_sleep = False
+        self._was_open = False  # the driver has told them
+        self._idle_since_s: dict[str, float] = {}  # of the cards on which nothing runs
+        self._busy: set[str] = set()  # with load since their newest process list
         self._closed_s: float | None = None  # resting since
-        self._slept = False  # it has fallen asleep since it was let go
+        self._slept: set[str] = set()  # those that have fallen asleep since they were let go
         self._pause_s = _IDLE_S  # of idleness before the next try
-        self._busy = True  # since the newest process list there was load, or somebody said that there will be
-        self._wanted = False
+        self._wanted = False  # somebody is about to use a card
+        self._lock = threading.RLock()  # of the state below and of opening and closing
+        self._under_way = 0  # calls in the driver: it is never closed under one
 
     @property
     def name(self) -> str:
@@ -63,93 +80,128 @@ class RestingBackend:
         return self._closed_s is not None
 
     def open(self) -> tuple[Card, ...]:
-        """The cards; while resting, those that were there. The first opening wakes a card: nobody knows it before."""
-        if self.is_resting:
-            return self._cards
-        for bus_id in self._power.sleeping(NVIDIA) if not self._cards else ():
-            _log.info("the card at %s sleeps; it is woken once, to be known", bus_id)
-        self._cards = self._base.open()
-        only = self._cards[0] if len(self._cards) == 1 else None
-        self._card = only if only is not None and self._power.may_sleep(only.bus_id) else None
-        self._idle_since_s, self._busy = None, True
-        return self._cards
+        """The cards; while resting, those that were there. Cards that all sleep and are known from before are left
+        asleep; else the first opening wakes them, because nobody knows them."""
+        with self._lock:
+            if self.is_resting:
+                return self._cards
+            sleeping = self._power.sleeping(NVIDIA) if not self._cards else ()
+            known = self._memory.recall(sleeping) if self._memory is not None and sleeping else ()
+            if known and not self._wanted and len(sleeping) == len(self._power.all_of(NVIDIA)):
+                _log.info("%s asleep: left so", ", ".join(card.name for card in known))
+                self._cards, self._may_all_sleep = with_torch_indexes(known), True
+                self._closed_s, self._slept = self._now_s(), {card.uuid for card in known}
+                return self._cards
+            for bus_id in sleeping:
+                _log.info("the card at %s sleeps; it is woken once, to be known", bus_id)
+            return self._open()
 
     def has_changed(self) -> bool:
-        return has_changed(self._base)
+        return self._was_open and has_changed(self._base)
 
     def wake(self) -> None:
-        """Something uses the card or is about to: it is read from the next look on. Any thread."""
-        self._wanted = self._busy = True
+        """Something uses a card or is about to: all are read from the next look on. Any thread."""
+        self._wanted = True
 
     def card_errors(self) -> tuple[CardError, ...]:
-        return () if self.is_resting else card_errors(self._base)
+        return self._unless_resting(lambda: card_errors(self._base), ())
 
     def instances(self, card: Card) -> tuple[InstanceSample, ...]:
-        return () if self.is_resting else instances(self._base, card)
+        return self._unless_resting(lambda: instances(self._base, card), ())
 
     def back_fill(self, card: Card, *, since_s: float, readings: Mapping[str, Reading]) -> tuple[GpuSample, ...]:
-        return () if self.is_resting else back_fill(self._base, card, since_s=since_s, readings=readings)
+        return self._unless_resting(lambda: back_fill(self._base, card, since_s=since_s, readings=readings), ())
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
         """All of ``FAST_FIELDS``; the moment at which a rest begins or ends."""
-        if self.is_resting and self._sleeps_on():
+        with self._lock:
+            if self._sleeps_on() if self.is_resting else self._rests():
+                return missing(FAST_FIELDS, Reason.ASLEEP)
+        readings = self._unless_resting(lambda: self._base.read_fast(card), None)
+        if readings is None:  # let go meanwhile, for another card
             return missing(FAST_FIELDS, Reason.ASLEEP)
-        if self._may_rest():
-            self._rest()
-            return missing(FAST_FIELDS, Reason.ASLEEP)
-        readings = self._base.read_fast(card)
-        load = readings["utilization_percent"].value
-        if load:
-            self._busy = True
+        if readings["utilization_percent"].value:
+            self._busy.add(card.uuid)
         return readings
 
     def read_slow(self, card: Card) -> Mapping[str, Reading]:
-        if self.is_resting:
-            return missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.ASLEEP)
-        return self._base.read_slow(card)
+        return self._unless_resting(
+            lambda: self._base.read_slow(card), missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.ASLEEP)
+        )
 
     def processes(self, card: Card) -> tuple[ProcessSample, ...]:
         """Who is on the card. With nobody computing and no load for 30 s it may rest; a desktop that merely has it
         open sleeps with it."""
-        if self.is_resting:
+        found = self._unless_resting(lambda: self._base.processes(card), None)
+        if found is None:
             return ()
-        found = self._base.processes(card)
-        computing = any(process.kind != "graphics" for process in found)
-        if computing or self._busy:
-            self._idle_since_s = None
-        if not computing and self._idle_since_s is None:
-            self._idle_since_s = self._now_s()
-        self._busy = self._wanted = False
+        with self._lock:
+            if any(process.kind != "graphics" for process in found):
+                self._idle_since_s.pop(card.uuid, None)
+            elif card.uuid in self._busy or self._wanted:
+                self._idle_since_s[card.uuid] = self._now_s()
+            else:
+                self._idle_since_s.setdefault(card.uuid, self._now_s())
+            self._busy.discard(card.uuid)
+            if card.uuid == self._cards[-1].uuid:  # all have heard it
+                self._wanted = False
         return found
 
     def close(self) -> None:
-        self._closed_s = None
-        self._base.close()
+        with self._lock:
+            self._closed_s = None
+            self._base.close()
 
-    def _may_rest(self) -> bool:
-        if self._card is None or self._idle_since_s is None or self._busy:
+    def _open(self) -> tuple[Card, ...]:
+        self._cards, self._was_open = self._base.open(), True
+        self._may_all_sleep = all(self._power.may_sleep(card.bus_id) for card in self._cards)
+        self._idle_since_s.clear()
+        if self._memory is not None and self._may_all_sleep:
+            self._memory.keep(self._cards)
+        return self._cards
+
+    def _unless_resting(self, ask: Callable[[], _T], resting: _T) -> _T:
+        """A call into the driver, under which it is not closed."""
+        with self._lock:
+            if self.is_resting:
+                return resting
+            self._under_way += 1
+        try:
+            return ask()
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    def _rests(self) -> bool:
+        """Whether the cards were just let go."""
+        if not self._may_all_sleep or self._wanted or self._busy or self._under_way:
             return False
-        return self._now_s() - self._idle_since_s >= self._pause_s and self._power.may_sleep(self._card.bus_id)
-
-    def _rest(self) -> None:
-        assert self._card is not None
-        _log.info("nothing runs on %s: it is let go, so that it can sleep", self._card.name)
+        idle_since_s = [self._idle_since_s.get(card.uuid) for card in self._cards]
+        now_s = self._now_s()
+        if any(since_s is None or now_s - since_s < self._pause_s for since_s in idle_since_s):
+            return False
+        if not all(self._power.may_sleep(card.bus_id) for card in self._cards):
+            return False
+        _log.info("nothing runs on %s: let go, to sleep", ", ".join(card.name for card in self._cards))
         self._base.close()
-        self._closed_s, self._slept, self._wanted = self._now_s(), False, False
+        self._closed_s, self._slept = now_s, set()
+        return True
 
     def _sleeps_on(self) -> bool:
-        """Whether it is to be left alone still. ``False``: it is awake, and was opened again."""
-        assert self._card is not None
+        """Whether they are to be left alone still. ``False``: one is awake, and the driver was opened again."""
         assert self._closed_s is not None
         if not self._wanted:
-            if self._power.is_asleep(self._card.bus_id):
-                self._slept, self._pause_s = True, _IDLE_S
+            asleep = {card.uuid for card in self._cards if self._power.is_asleep(card.bus_id)}
+            woken = self._slept - asleep
+            self._slept |= asleep
+            if len(asleep) == len(self._cards):
+                self._pause_s = _IDLE_S
                 return True
-            if not self._slept and self._now_s() - self._closed_s < _FALLS_ASLEEP_S:
+            if not woken and self._now_s() - self._closed_s < _FALLS_ASLEEP_S:
                 return True
-        if not (self._slept or self._wanted):  # somebody else has it open, or nobody said that it could sleep
-            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
-        _log.info("%s is awake and read again", self._card.name)
+            if not woken:  # somebody else has one open, or nobody said that it could sleep
+                self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        _log.info("%s: awake and read again", ", ".join(card.name for card in self._cards))
         self._closed_s = None
-        self.open()
+        self._open()
         return False

@@ -32,6 +32,16 @@ class RuntimePower:
 
     def sleeping(self, vendor: int) -> tuple[str, ...]:
         """Bus ids of the display controllers of a maker that sleep."""
+        return tuple(bus_id for bus_id in self.all_of(vendor) if self.is_asleep(bus_id))
+
+    def identity(self, bus_id: str) -> str | None:
+        """Which part is in that place: numbers of the device and of its board."""
+        folder = self._pci_devices / kernel_bus_id(bus_id)
+        numbers = [read_hex(folder / name) for name in ("vendor", "device", "subsystem_vendor", "subsystem_device")]
+        return None if numbers[1] is None else " ".join("-" if each is None else f"{each:04x}" for each in numbers)
+
+    def all_of(self, vendor: int) -> tuple[str, ...]:
+        """Bus ids of the display controllers of a maker."""
         try:
             devices = sorted(self._pci_devices.iterdir())
         except OSError:
@@ -39,9 +49,7 @@ class RuntimePower:
         return tuple(
             device.name
             for device in devices
-            if read_hex(device / "vendor") == vendor
-            and (read_hex(device / "class") or 0) >> 16 == _DISPLAY
-            and self.is_asleep(device.name)
+            if read_hex(device / "vendor") == vendor and (read_hex(device / "class") or 0) >> 16 == _DISPLAY
         )
 
     def _read(self, bus_id: str | None, name: str) -> str:

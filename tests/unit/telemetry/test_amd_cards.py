@@ -287,6 +287,45 @@ def test_a_card_that_sleeps_is_not_asked(tmp_path: Path) -> None:
     assert machine.read()["temperature_c"] == Reading(62.0)
 
 
+@pytest.mark.parametrize(
+    ("architecture", "name", "shared"),
+    [
+        ("gfx1103", "AMD Radeon 780M Graphics", True),
+        ("gfx1151", "AMD Radeon 8060S Graphics", True),
+        ("gfx90c:xnack+", "AMD Radeon Graphics", True),
+        ("gfx942", "AMD Instinct MI300A", True),
+        ("gfx942", "AMD Instinct MI300X", False),
+        ("gfx1100", "Radeon RX 7900 XTX", False),
+        ("N/A", "Radeon RX 7900 XTX", False),
+    ],
+)
+def test_the_graphics_of_a_processor_share_its_memory(architecture: str, name: str, shared: bool) -> None:
+    answers = radeon()
+    answers["amdsmi_get_gpu_asic_info"] |= {"target_graphics_version": architecture, "market_name": name}
+    (card,) = Machine(answers).cards
+    assert card.shared_memory is shared
+
+
+def test_a_card_that_is_plugged_in_or_out_is_noticed(tmp_path: Path) -> None:
+    driven = tmp_path / "drivers" / "amdgpu"
+    driven.mkdir(parents=True)
+    for name in ("bind", "unbind", "0000:03:00.0"):
+        (driven / name).touch()
+    machine = Machine(radeon(), pci_devices=tmp_path / "devices")
+    machine.package.asked.clear()
+    assert not machine.backend.has_changed()
+    (driven / "0000:09:00.0").touch()
+    assert machine.backend.has_changed()
+    assert machine.package.asked == [], "the kernel's folder was looked at, and nobody asked"
+    machine.package.cards.append(instinct())
+    machine.backend.close()
+    assert len(machine.backend.open()) == 2
+    assert not machine.backend.has_changed()
+    (driven / "0000:03:00.0").unlink()
+    assert machine.backend.has_changed()
+    assert not AmdSmiBackend(SessionClock(), pci_devices=tmp_path / "no" / "where").has_changed()
+
+
 def test_closed_and_opened_again_it_goes_on_counting() -> None:
     machine = Machine(radeon())
     machine.read()
