@@ -234,6 +234,11 @@ def _utc(seconds: float) -> str:
 
 
 def _how_to_place(taken: _Times, placing: Placing) -> str:
+    if any(log.log.stamp is not None for log in taken.run.logs):
+        return (
+            "times of the steps and of the cards' rows are of two kinds that cannot be compared: kept apart in "
+            "steps_untimed; log the cards with their dates (dmon -o DT)"
+        )
     need = (
         "--start TIME" if taken.counts_seconds or placing.interval_s is not None else "--start TIME --interval SECONDS"
     )
@@ -247,6 +252,8 @@ def _write_facts(
     if result.cards:
         first = result.cards[0]
         facts["card"] = {"name": first.card.name or first.key, "uuid": first.key, "simulated": False}
+    if run is not None:
+        facts["run_name"] = f"import {run.name}"
     facts["clock_anchor_wall_s"] = anchor
     facts["started_wall_s"] = anchor if anchor is not None else facts["started_wall_s"]
     facts["host"] = {}  # the log does not say on which it was written

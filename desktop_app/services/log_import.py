@@ -146,7 +146,11 @@ class _Run:
             database.add_card(card)
         seconds = None if record.stamp is None else self._axis.place(record.stamp)
         if seconds is None and record.stamp is not None:
-            self.result.files[file].notes.remark(record.line, "times of two kinds that cannot be compared; kept apart")
+            self.result.files[file].notes.remark(
+                record.line,
+                "times of two kinds that cannot be compared; kept apart"
+                + ("; log them with their dates (dmon -o DT)" if record.stamp.time_of_day else ""),
+            )
         if seconds is None:
             t_s = card.untimed_rows * (self._interval_s or 1.0)
             card.untimed_rows += bool(record.readings)

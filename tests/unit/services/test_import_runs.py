@@ -178,6 +178,16 @@ def test_a_log_that_does_not_say_when_stays_apart_from_the_cards(tmp_path: Path,
     assert "train loss as written only" in as_text(placed)
 
 
+def test_times_of_a_day_are_not_compared_with_others(tmp_path: Path, parent: Path) -> None:
+    dmon = "#Time        gpu    pwr\n#HH:MM:SS    Idx      W\n 09:00:00      0     70\n 09:00:02      0     71\n"
+    files = [put(tmp_path, "dmon.txt", dmon), put(tmp_path, "events", BY_TENSORBOARD)]
+    result = import_logs(files, parent=parent)
+    assert table(result, "SELECT t_s FROM telemetry") == [(0.0,), (2.0,)]
+    assert [step for (step,) in table(result, "SELECT step FROM steps_untimed")] == [1, 2, 3, 4, 5]
+    assert "dmon -o DT" in as_text(result)
+    assert result.session.read_facts()["run_name"] == f"import {tmp_path.name}"
+
+
 def test_bars_say_how_long_and_not_when(tmp_path: Path, parent: Path) -> None:
     bars = put(tmp_path, "train.log", BARS)
     alone = import_logs([bars], parent=parent)
@@ -263,6 +273,15 @@ def test_event_files_that_hold_no_scalar(tmp_path: Path, parent: Path, capsys: p
     assert code == 1
     assert "has no scalar yet; log one" in capsys.readouterr().err
     assert not parent.exists()
+
+
+@pytest.mark.skipif(not FILES.is_dir(), reason="the captures are not beside the checkout")
+def test_every_given_file_is_imported(parent: Path) -> None:
+    files = sorted(path for path in FILES.rglob("*") if path.is_file() and path.name != "index.csv")
+    result = import_logs(files, parent=parent)
+    assert [file.path.name for file in result.files if file.problem or not file.records] == []
+    assert len(files) == 25
+    assert len(result.runs) == len(result.sessions) == 4
 
 
 @pytest.mark.skipif(not FILES.is_dir(), reason="the captures are not beside the checkout")

@@ -235,6 +235,7 @@ def values(record: LogRecord) -> dict[str, float | Reason | None]:
 
 
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,200}")
 # MiB, KiB, GiB, TiB and their decimal brothers; kilo, mega, giga and back; a ratio as percent.
 _SCALES = (1.0, 1024.0, 1024.0**2, 1024.0**3, 1024.0**4, 1e3, 1e6, 1e9, 100.0, 1e-3, 1e-6)
 _GENERATIONS = {"2.5": 1.0, "5.0": 2.0, "8.0": 3.0, "16.0": 4.0, "32.0": 5.0, "64.0": 6.0}
@@ -246,6 +247,7 @@ class _Numbers:
     def __init__(self, text: str) -> None:
         tokens = set(_NUMBERS.findall(text))
         found = {float(token) for token in tokens} | {_GENERATIONS[token] for token in tokens & _GENERATIONS.keys()}
+        found |= {float(int(token, 16)) for token in _HEXADECIMAL.findall(text)}  # masks of reasons
         self._sorted = sorted(found)
 
     def has(self, number: float) -> bool:
