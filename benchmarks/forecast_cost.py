@@ -1,6 +1,6 @@
 """What a forecast costs, and whether it remembers too much: CPU time per update and memory over a long run.
 
-    python benchmarks/forecast_cost.py [--steps N] [--long-steps N]
+    python benchmarks/forecast_cost.py [--steps N] [--long-steps N] [--each-step]
 
 Feeds made-up runs as the forecaster's thread gets them: steps, a validation and a save after every epoch, surroundings
 once a second. Prints CPU time per update with all causes (mean, median, P99, maximum), the share of a core that 20
@@ -26,6 +26,7 @@ import psutil
 from desktop_app.core.steps import MemoryStats, Phase, PhaseSample, StepSample, Surroundings
 from desktop_app.core.units import GIB, MIB
 from desktop_app.forecast.forecaster import CAUSES, Forecaster
+from desktop_app.forecast.worker import CALM_STEPS, is_calm
 
 CAPACITY: Final = 6 * GIB
 UPDATES_PER_S: Final = 20
@@ -121,6 +122,7 @@ class Costs:
     """CPU time of this thread in ms: of the update of each step, each phase and each sample of telemetry."""
 
     steps: list[float] = field(default_factory=list)
+    absorbed: list[float] = field(default_factory=list)  # steps that are evidence only
     phases: list[float] = field(default_factory=list)
     around: list[float] = field(default_factory=list)
     references: list[float] = field(default_factory=list)
@@ -128,7 +130,8 @@ class Costs:
     @property
     def per_step(self) -> float:
         """With everything that comes between steps."""
-        return (sum(self.steps) + sum(self.phases) + sum(self.around)) / len(self.steps)
+        spent = sum(self.steps) + sum(self.absorbed) + sum(self.phases) + sum(self.around)
+        return spent / (len(self.steps) + len(self.absorbed))
 
     def line(self, name: str, spent: list[float]) -> str:
         cost, reference = np.array(spent), float(np.median(self.references))
@@ -138,18 +141,25 @@ class Costs:
         )
 
 
-def cost_ms(run: Run, count: int, *, growing: bool = False) -> Costs:
-    """``growing``: what others hold, what lies outside the allocator, and RAM grow until they are full."""
+def cost_ms(run: Run, count: int, *, growing: bool = False, each_step: bool = False) -> Costs:
+    """``growing``: what others hold, what lies outside the allocator, and RAM grow until they are full. Unless
+    ``each_step``, steps are evidence only where the forecaster's thread takes two together: while all is calm."""
     rng = np.random.default_rng(0)
     forecaster = Forecaster(capacity_bytes=CAPACITY)
     costs = Costs()
     for index, sample in enumerate(samples(run(rng, count), rng)):
         if growing and isinstance(sample, Surroundings):
             sample = grown(sample, sample.t_s * UPDATES_PER_S / count)
+        evidence_only = isinstance(sample, StepSample) and sample.step % CALM_STEPS and not each_step
+        evidence_only = evidence_only and is_calm(forecaster.forecast())
         begin = time.thread_time()
-        feed(forecaster, sample)
+        if isinstance(sample, StepSample) and evidence_only:
+            forecaster.absorb_step(sample)
+        else:
+            feed(forecaster, sample)
         spent = 1e3 * (time.thread_time() - begin)
         kind = costs.steps if isinstance(sample, StepSample) else costs.phases
+        kind = costs.absorbed if evidence_only else kind
         (costs.around if isinstance(sample, Surroundings) else kind).append(spent)
         if index % REFERENCE_EVERY == 0:
             costs.references.append(reference_ms())
@@ -210,15 +220,16 @@ def resident_mib(run: Run, count: int) -> Iterator[tuple[int, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--steps", type=int, default=4_000, help="per run (default: %(default)s)")
+    parser.add_argument("--each-step", action="store_true", help="a forecast for every step, near or far")
     parser.add_argument("--long-steps", type=int, default=1_000_000, help="0: leave it out (default: %(default)s)")
     chosen = parser.parse_args()
     print(f"{len(CAUSES)} causes, {chosen.steps} steps; ms of CPU time")
     print(f"{'run':22} {'mean':>8} {'median':>8} {'P99':>8} {'max':>8} {'reference':>10} {'in refs.':>9}  core at 20/s")
     for name, run in RUNS.items():
-        costs = cost_ms(run, chosen.steps)
+        costs = cost_ms(run, chosen.steps, each_step=chosen.each_step)
         print(f"{costs.line(name, costs.steps)} {costs.per_step * UPDATES_PER_S / 10.0:11.2f} %")
     for name, growing in (("telemetry, calm", False), ("telemetry, growing", True)):
-        costs = cost_ms(flat, 2 * chosen.steps, growing=growing)
+        costs = cost_ms(flat, 2 * chosen.steps, growing=growing, each_step=chosen.each_step)
         print(f"{costs.line(name, costs.around)} {costs.per_step * UPDATES_PER_S / 10.0:11.2f} %")
     print("\nms CPU per step by cause (noise | noisy leak)")
     quiet, loud = (cost_by_cause_ms(RUNS[name], chosen.steps // 2) for name in ("noise", "noisy leak"))

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from desktop_app.core.forecasts import Alert, Forecast
+from desktop_app.core.forecasts import Alert, AlertSeverity, Forecast
 from desktop_app.core.steps import PhaseSample, StepSample, Surroundings
 from desktop_app.forecast.forecaster import Forecaster, Update
 
@@ -22,13 +22,18 @@ INBOX_STEPS: Final = 4096  # over three minutes at 20 steps/s; a thread that far
 # A forecast takes half a millisecond: one for each of 300 steps/s would cost the training in the same process far more
 # than 1 %. Steps in between are evidence all the same, and what the trainer asks for now does not wait.
 FORECASTS_PER_S: Final = 50.0
+# Where memory will not be out for long, every second step is: at 20 steps/s two forecasts in three cost what one does.
+CALM_STEPS: Final = 2
+CALM_PER_S: Final = 10.0  # at least, so that what is shown is never older than a tenth of a second
+_NEAR_P: Final = 0.05  # of running out within 100 steps
 
 
 class ForecasterThread(threading.Thread):
     """Owns a forecaster. Callbacks come in this thread, those of ``observe_phase_now`` in its caller's.
 
     Runs in: forecaster thread. A backlog is taken in whole, with one forecast for its newest step, and so are steps
-    that end faster than ``FORECASTS_PER_S``. A callback that raises is logged and does not end the thread.
+    that end faster than ``FORECASTS_PER_S``, or every two while the forecast ``is_calm``. A callback that raises is
+    logged and does not end the thread.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class ForecasterThread(threading.Thread):
         self._taking = threading.Lock()  # held from taking samples out of the inbox until the forecaster has them
         self._stopping = False
         self._worked_s = -math.inf
+        self._step_s = 0.0  # of the newest step
 
     def observe_step(self, sample: StepSample) -> None:
         """Queue a step; returns at once. Runs in: trainer thread."""
@@ -103,11 +109,18 @@ class ForecasterThread(threading.Thread):
         """Block until there is work; false when there is none and none will come."""
         with self._wake:
             self._wake.wait_for(lambda: self._stopping or bool(self._inbox))
-            rest_s = self._worked_s + 1.0 / FORECASTS_PER_S - time.monotonic()
+            rest_s = self._worked_s + self._pause_s() - time.monotonic()
             if rest_s > 0:
                 self._wake.wait_for(lambda: self._stopping, rest_s)
             self._worked_s = time.monotonic()
             return bool(self._inbox)
+
+    def _pause_s(self) -> float:
+        """From forecast to forecast, at least."""
+        shortest = 1.0 / FORECASTS_PER_S
+        if not is_calm(self.forecaster.forecast()):
+            return shortest
+        return max(shortest, min(CALM_STEPS * self._step_s, 1.0 / CALM_PER_S))
 
     def _work(self) -> None:
         with self._taking:
@@ -136,6 +149,7 @@ class ForecasterThread(threading.Thread):
 
     def _update(self, sample: Sample) -> Update:
         if isinstance(sample, StepSample):
+            self._step_s = sample.step_s
             return self.forecaster.update_step(sample)
         if isinstance(sample, PhaseSample):
             return self.forecaster.update_phase(sample)
@@ -150,6 +164,11 @@ class ForecasterThread(threading.Thread):
                 _call(self._on_cleared, alert)
         if updates[-1].forecast is self.forecaster.forecast():
             _call(self._on_forecast, updates[-1].forecast)
+
+
+def is_calm(forecast: Forecast) -> bool:
+    """Memory will hardly be out within 100 steps, and nothing is being watched that may turn out to be worse."""
+    return forecast.severity is not AlertSeverity.WATCH and forecast.p_oom.get(100, 0.0) < _NEAR_P
 
 
 def _call(callback: Callable[[_T], None], value: _T) -> None:

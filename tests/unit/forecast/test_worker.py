@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from desktop_app.core.forecasts import Alert, Cause, Forecast
+from desktop_app.core.forecasts import Alert, AlertSeverity, Cause, Forecast
 from desktop_app.core.steps import Surroundings
 from desktop_app.core.units import GIB, MIB
 from desktop_app.forecast import worker as worker_module
 from desktop_app.forecast.forecaster import Forecaster
-from desktop_app.forecast.worker import ForecasterThread
+from desktop_app.forecast.worker import ForecasterThread, is_calm
 
 from .test_first_optimizer_step import before_optimizer
 from .traces import line, memory, step, steps
@@ -67,7 +69,7 @@ def thread(listener: Listener) -> Iterator[ForecasterThread]:
 
 def test_steps_become_forecasts_and_alerts(thread: ForecasterThread, listener: Listener) -> None:
     thread.start()
-    for sample in steps(line(80, 10 * MIB)):
+    for sample in steps(line(80, 10 * MIB), step_s=0.01):
         thread.observe_step(sample)
         listener.wait_for(sample.step)
     assert [forecast.step for forecast in listener.forecasts] == list(range(1, 81))
@@ -207,3 +209,28 @@ def test_what_the_trainer_asks_now_does_not_wait(
     thread.observe_step(step(2, memory(GIB)))
     assert len(thread.observe_phase_now(before_optimizer(5 * GIB, number=3))) == 1
     assert [forecast.step for forecast in listener.forecasts] == [1, 3]
+
+
+def test_slow_steps_wait_for_one_another_while_all_is_calm(
+    thread: ForecasterThread, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flat run: after the first forecast the next waits for two steps' time, here for the end."""
+    monkeypatch.setattr(worker_module, "FORECASTS_PER_S", 1e6)
+    monkeypatch.setattr(worker_module, "CALM_PER_S", 0.1)
+    thread.start()
+    for sample in steps(np.full(12, float(GIB)), step_s=20.0):
+        thread.observe_step(sample)
+        if sample.step == 1:
+            listener.wait_for(1)
+    assert thread.stop(PATIENCE_S)
+    assert [forecast.step for forecast in listener.forecasts] == [1, 12]
+
+
+def test_what_is_calm() -> None:
+    def forecast(severity: AlertSeverity | None, p_within_100: float) -> Forecast:
+        return replace(Forecaster(capacity_bytes=GIB).forecast(), severity=severity, p_oom={100: p_within_100})
+
+    assert is_calm(forecast(None, 0.0))
+    assert is_calm(forecast(AlertSeverity.LIKELY, 0.01))  # a leak that is far off
+    assert not is_calm(forecast(AlertSeverity.WATCH, 0.0))  # what may become an alert with the next step
+    assert not is_calm(forecast(AlertSeverity.LIKELY, 0.2))
