@@ -29,6 +29,7 @@ def test_on_the_card(tmp_path: Path) -> None:
     assert sorted(tmp_path.glob("*.pickle"))
 
 
+@pytest.mark.timeout(400)  # 10 s of work; several test runs may share two cores
 def test_a_rescue_is_judged(tmp_path: Path) -> None:
     result = oom_on_card.check_rescue(oom_on_card.SimulatedCard(64 * MIB), batch=32, steps=2, out=tmp_path)
     assert result.good, result
@@ -38,6 +39,7 @@ def test_a_rescue_is_judged(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_a_kill_in_the_midst_of_a_rescue_is_judged() -> None:
     result = oom_on_card.check_kill(oom_on_card.SimulatedCard(96 * MIB))
     assert result.good, result
