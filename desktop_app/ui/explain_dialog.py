@@ -30,6 +30,7 @@ from desktop_app.ui.whose_bar import WhoseBar
 _WIDTH: Final = 720
 _HEIGHT: Final = 640
 _EDITOR_LINES: Final = 7
+_MOST_HEIGHT: Final = (1 << 24) - 1  # QWIDGETSIZE_MAX
 DEBOUNCE_MS: Final = 150
 # The reader looks at the end of a text only, a million characters; the field shows as many as one can read.
 READ_CHARACTERS: Final = 1 << 20
@@ -73,6 +74,8 @@ class ExplainDialog(QDialog):
         self._open = QPushButton()
         self._clear = QPushButton()
         self._copy = QPushButton()
+        self._area = QScrollArea()
+        self._line = Divider()
         self._result = QVBoxLayout()
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self._debounce = QTimer(self, singleShot=True, interval=DEBOUNCE_MS)
@@ -84,7 +87,6 @@ class ExplainDialog(QDialog):
         self.setAcceptDrops(True)
         self.edit.setObjectName("message")
         self.edit.setTabChangesFocus(True)
-        self.edit.setFixedHeight(round((_EDITOR_LINES + 1) * self.edit.fontMetrics().lineSpacing()))
         row = QHBoxLayout()
         row.addWidget(self._note, stretch=1)
         row.addWidget(self._clear)
@@ -96,7 +98,7 @@ class ExplainDialog(QDialog):
         self._result.setSpacing(8)
         column.addLayout(self._result)
         column.addStretch()
-        area = QScrollArea()
+        area = self._area
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -105,9 +107,9 @@ class ExplainDialog(QDialog):
         layout.setContentsMargins(24, 20, 24, 16)
         layout.setSpacing(10)
         layout.addWidget(self._intro)
-        layout.addWidget(self.edit)
+        layout.addWidget(self.edit, stretch=1)
         layout.addLayout(row)
-        layout.addWidget(Divider())
+        layout.addWidget(self._line)
         layout.addWidget(area, stretch=1)
         self._buttons.addButton(self._copy, QDialogButtonBox.ButtonRole.ActionRole)
         layout.addWidget(self._buttons)
@@ -157,6 +159,7 @@ class ExplainDialog(QDialog):
         text = self._whole if self._whole is not None else self.edit.toPlainText()
         self._answer = explain(text)
         self._note.setText(self._note_text)
+        self._make_room(answered=bool(text.strip()))
         self._clear.setEnabled(bool(text))
         self._copy.setEnabled(self._answer is not None)
         clear_layout(self._result)
@@ -164,6 +167,14 @@ class ExplainDialog(QDialog):
             self._show_answer(self._answer)
         elif text.strip():
             self._show_unrecognised()
+
+    def _make_room(self, *, answered: bool) -> None:
+        """Without a text there is nothing but the place for it."""
+        lines = round((_EDITOR_LINES + 1) * self.edit.fontMetrics().lineSpacing())
+        self.edit.setMinimumHeight(lines)
+        self.edit.setMaximumHeight(lines if answered else _MOST_HEIGHT)
+        self._line.setVisible(answered)
+        self._area.setVisible(answered)
 
     def _show_unrecognised(self) -> None:
         self._add(self.tr("No out-of-memory message is in this text"), font=FontRole.VERDICT)

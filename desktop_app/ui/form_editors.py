@@ -57,6 +57,7 @@ class FieldEditor(QObject):
     """The editor of one field. ``changed`` follows every keystroke, never ``set_value``."""
 
     changed = Signal()
+    repeats_value = False  # in the tooltip: it may be longer than the field
 
     def __init__(self, spec: FieldSpec, parent: QObject) -> None:
         super().__init__(parent)
@@ -90,12 +91,17 @@ class FieldEditor(QObject):
 
     def show_problem(self, problem: str | None) -> None:
         restyle(self.focus_widget, invalid=problem is not None)
-        self.focus_widget.setToolTip(problem or fields.explanation(self.spec.name))
+        self.focus_widget.setToolTip(problem or self._about())
+
+    def _about(self) -> str:
+        """What the field is, after a value that may be longer than the field."""
+        value = self.value() if self.repeats_value else None
+        return "\n".join((*([str(value)] if value else []), fields.explanation(self.spec.name)))
 
     def retranslate(self) -> None:
         self.focus_widget.setAccessibleName(fields.name(self.spec.name))
         self.focus_widget.setAccessibleDescription(fields.explanation(self.spec.name))
-        self.focus_widget.setToolTip(fields.explanation(self.spec.name))
+        self.focus_widget.setToolTip(self._about())
 
     def set_theme(self, theme: Theme) -> None:
         """Most editors have no icon of their own."""
@@ -103,6 +109,8 @@ class FieldEditor(QObject):
 
 class TextEditor(FieldEditor):
     """Plain text; empty means "not set" where that is allowed."""
+
+    repeats_value = True
 
     def _make(self) -> QWidget:
         self._line = QLineEdit()
@@ -125,6 +133,8 @@ class TextEditor(FieldEditor):
 
 class NumberEditor(TextEditor):
     """A whole number or a number, written as one types it: ``64``, ``0.003``, ``3e-3``."""
+
+    repeats_value = False
 
     def value(self) -> object:
         text = self._line.text().strip().replace("\N{NO-BREAK SPACE}", "")
@@ -234,6 +244,8 @@ class DeviceEditor(ChoiceEditor):
 class PathEditor(FieldEditor):
     """A built-in name or a folder, typed or chosen."""
 
+    repeats_value = True
+
     def _make(self) -> QWidget:
         self._box = ComboBox()
         self._box.setEditable(True)
@@ -284,11 +296,6 @@ class PathEditor(FieldEditor):
         if line is not None:
             # Of a long path the last folders say most.
             line.setCursorPosition(len(line.text()) if "/" in line.text() else 0)
-
-    def show_problem(self, problem: str | None) -> None:
-        super().show_problem(problem)
-        if problem is None and self.value():
-            self.focus_widget.setToolTip(f"{self.value()}\n{fields.explanation(self.spec.name)}")
 
     def retranslate(self) -> None:
         super().retranslate()

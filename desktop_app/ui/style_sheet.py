@@ -101,7 +101,7 @@ QDockWidget::title { background: transparent; padding: 6px 8px; }
 
 QScrollArea, QAbstractScrollArea { border: 0; background: transparent; }
 QTableView, QTreeView, QListView {
-  background: $surface; alternate-background-color: $raised; border: 0; gridline-color: $grid;
+  background: $surface; alternate-background-color: $raised; border: 1px solid transparent; gridline-color: $grid;
   selection-background-color: $raised; selection-color: $text; }
 QTableView:focus, QTreeView:focus, QListView:focus, QScrollArea:focus { border: 1px solid $accent; border-radius: 4px; }
 QTableView::item:selected:active, QTreeView::item:selected:active, QListView::item:selected:active {

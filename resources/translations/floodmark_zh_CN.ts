@@ -2832,7 +2832,7 @@
     </message>
     <message>
         <source>GPU</source>
-        <translation>GPU</translation>
+        <translation>显卡</translation>
     </message>
     <message>
         <source>Fields</source>
@@ -2840,7 +2840,7 @@
     </message>
     <message>
         <source>Cards</source>
-        <translation>显卡</translation>
+        <translation>全部显卡</translation>
     </message>
     <message>
         <source>Comparison</source>

@@ -212,3 +212,15 @@ def test_every_demonstration_has_words_and_a_button(make_window: MakeWindow, lan
     again = next(found for found in window.findChildren(DemosDialog) if found.isVisible())
     assert not any(row.start.isEnabled() for row in again.rows)
     again.reject()
+
+
+def test_without_a_text_there_is_only_the_place_for_it(dialog: ExplainDialog) -> None:
+    QCoreApplication.processEvents()
+    empty = dialog.edit.height()
+    assert empty > 0.6 * dialog.height()
+    dialog.show_text(FRAGMENTED)
+    QCoreApplication.processEvents()
+    assert dialog.edit.height() < 0.5 * empty
+    dialog.show_text("")
+    QCoreApplication.processEvents()
+    assert dialog.edit.height() == empty

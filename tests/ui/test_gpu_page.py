@@ -500,4 +500,4 @@ def test_a_small_window_shows_ten_fields_below_their_history(make_window: MakeWi
     rows = [view.visualRect(view.model().index(row, 0)) for row in range(view.model().rowCount())]
     assert sum(view.viewport().rect().contains(rect) for rect in rows) >= 10
     assert chart.panel.plot.height() >= 60
-    assert [said(key.text) for key in chart.panel.head.keys] == ["99 %", "lowest 95 %", "mean 97 %", "highest 99 %"]
+    assert [said(key.text) for key in chart.panel.head.keys] == ["99 %", "95 % – 99 %", "mean 97 %"]

@@ -209,3 +209,11 @@ def test_card_names_are_completed_from_the_catalogue(form: RunForm, qtbot: QtBot
         completer.completionModel().index(row, 0).data() for row in range(completer.completionCount())
     }
     completer.popup().hide()
+
+
+def test_a_long_value_is_in_the_tooltip(form: RunForm) -> None:
+    """The name of a card is longer than its field."""
+    name = "NVIDIA GeForce RTX 4090 Laptop GPU"
+    form.set_config(RunConfig(card=name))
+    assert name in form.editor("card").focus_widget.toolTip()
+    assert "64" not in form.editor("batch_size").focus_widget.toolTip().splitlines()[0]

@@ -40,7 +40,7 @@ class FieldChart(TimeChart):
         self._series: Series | None = None
         self._limits = Limits()
         self._signature: object = None
-        self._summary: tuple[tuple[str, str], ...] = ()
+        self._summary: tuple[str, ...] = ()
         self.drawn = 0  # pictures made; for tests
         self.canvas = StackView(self)
         self.panel = Panel(theme, self._types)
@@ -79,10 +79,10 @@ class FieldChart(TimeChart):
         self._name()
         self._redraw()
 
-    def set_summary(self, pairs: tuple[tuple[str, str], ...]) -> None:
-        """Names and values of the span on show, for the head, where they have no place of their own."""
-        if pairs != self._summary:
-            self._summary = pairs
+    def set_summary(self, summary: tuple[str, ...]) -> None:
+        """Figures of the span on show, for the head, where they have no place of their own."""
+        if summary != self._summary:
+            self._summary = summary
             self.refresh_texts()
 
     def refresh_texts(self) -> None:
@@ -205,7 +205,7 @@ class FieldChart(TimeChart):
         hint = "" if history is not None and self._measured(history) else gpu.nothing_measured()
         if reading is None or reading.value is None:
             return Head(title, (Key(reasons.missing(None if reading is None else reading.reason), dash=False),), hint)
-        summary = (Key(f"{name} {value}", dash=False) for name, value in self._summary)
+        summary = (Key(text, dash=False) for text in self._summary)
         return Head(title, (Key(cards.reading_value(series.key, reading), series.token), *summary), hint)
 
     def _measured(self, history: History) -> bool:

@@ -153,7 +153,7 @@ class FieldPanel(QWidget):
 
     def _show_figures(self) -> None:
         pairs = self._pairs()
-        self.chart.set_summary(pairs if self._compact else ())
+        self.chart.set_summary(in_a_head(pairs) if self._compact else ())
         self._figures.setVisible(bool(pairs))
         blank = [("", "")] * (len(self._names) - len(pairs))
         for (name, value), name_label, value_label in zip((*pairs, *blank), self._names, self._values, strict=True):
@@ -192,6 +192,14 @@ def figures(series: Series, summary: Summary) -> tuple[tuple[str, str], ...]:
         mean = numbers.decimal(summary.mean, 1) if series.key in _COUNTED else write(summary.mean)
         middle = (gpu.mean(), mean if summary.exact else gpu.about(mean))
     return (gpu.lowest(), write(summary.low)), middle, (gpu.highest(), write(summary.high))
+
+
+def in_a_head(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """The same for the head of a chart, where there is room for half of it: from lowest to highest without words."""
+    if pairs and pairs[0][0] == gpu.lowest():
+        (_, low), (name, middle), (_, high) = pairs
+        return f"{low} \N{EN DASH} {high}", f"{name} {middle}"
+    return tuple(f"{name} {value}" for name, value in pairs)
 
 
 # The mean of a number of things is no whole number.

@@ -187,8 +187,8 @@ class GpuPage(QWidget):
         down, right = QBoxLayout.Direction.BottomToTop, QBoxLayout.Direction.LeftToRight
         self._columns.setDirection(down if compact else right)
         self._title.setVisible(not compact)
-        self._columns.setStretch(0, 7 if compact else 5)
-        self._columns.setStretch(1, 5 if compact else 6)
+        self._columns.setStretch(0, 8 if compact else 5)
+        self._columns.setStretch(1, 4 if compact else 6)
         self.fields.set_compact(compact=compact)
         self.detail.set_compact(compact=compact)
 

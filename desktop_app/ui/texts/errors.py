@@ -116,7 +116,6 @@ _COMPLETE: Final = frozenset(
         "recorder.disk_full",
         "recorder.trouble",
         "run.active",
-        "telemetry.simulated",
         "training.host_memory",
         "training.loss_not_finite",
     }
