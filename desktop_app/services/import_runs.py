@@ -256,7 +256,7 @@ class _Rows:
             if not rivals:
                 continue
             first = rivals[0]
-            same = [n for n in rivals[1:] if (counts[n], targets[n].rank) == (counts[first], targets[first].rank)]
+            same = [name for name in rivals[1:] if targets[name].rank == targets[first].rank]
             where = ".".join(column)
             if same:
                 run.remarks.append(f"{_some([first, *same])} may all be {where}: none is taken for it")

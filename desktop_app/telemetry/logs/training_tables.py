@@ -31,6 +31,7 @@ _NUMBER: Final = re.compile(
     r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|[-+]?(?:nan|inf(?:inity)?)", re.I
 )
 _ENTRY: Final = re.compile(r"\{[^{}]*\}")
+_RUN: Final = " - "  # Weights & Biases writes "the run's name - train/loss"
 _MOST_CELLS: Final = 2000
 _LONGEST_HEAD: Final = 65_536
 _LONGEST_LINE: Final = 1 << 20
@@ -65,7 +66,7 @@ def metrics_header(line: str) -> tuple[_Column, ...] | None:
             role = ""
         title = cell.strip() or "column"
         title = title if all(title != column.name for column in columns) else f"{title} ({len(columns) + 1})"
-        columns.append(_Column(title, role, None if role else target_of(title)))
+        columns.append(_Column(title, role, None if role else target_of(title.rpartition(_RUN)[2])))
     known = {column.target.column for column in columns if column.target is not None}
     if tuple(names) == _TENSORBOARD or ("step" in names and "epoch" in names):
         return tuple(columns)

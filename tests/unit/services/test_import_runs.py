@@ -238,6 +238,15 @@ def test_two_names_that_may_both_be_it_are_neither(tmp_path: Path, parent: Path)
     text = "step,loss,lr-Adam,lr-SGD\n1,2.5,0.1,0.2\n2,2.25,0.1,0.2\n"
     result = import_logs([put(tmp_path, "m.csv", text)], parent=parent)
     assert table(result, "SELECT loss, learning_rate FROM steps") == [(2.5, None), (2.25, None)]
+    wandb = '"Step","sun-1 - train/loss","sun-1 - train/loss__MIN"\n1,2.5,2.4\n'
+    assert table(import_logs([put(tmp_path, "w.csv", wandb)], parent=parent), "SELECT step, loss FROM steps") == [
+        (1, 2.5)
+    ]
+    two = '"Step","sun-1 - train/loss","moon-2 - train/loss"\n1,2.5,\n2,2.25,4.5\n'
+    assert table(import_logs([put(tmp_path, "w2.csv", two)], parent=parent), "SELECT loss FROM steps") == [
+        (None,),
+        (None,),
+    ]
     assert "lr-Adam, lr-SGD may all be steps.learning_rate: none is taken for it" in as_text(result)
 
 
