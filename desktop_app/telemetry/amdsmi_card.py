@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from desktop_app.core.telemetry import (
@@ -189,26 +190,16 @@ class AmdCard:
         return Reading(None, Reason.NOT_READ_YET) if total_j is None else Reading(total_j)
 
     def _process(self, pid: int, entry: Mapping[str, object]) -> ProcessSample:
-        facts, cost = self._directory.describe(pid), self._directory.cost(pid)
         memory = self._process_memory(entry)
         units = self._share_of_units(entry)
-        return ProcessSample(
-            pid=pid,
-            uuid=self.card.uuid,
-            name=facts.name or text(entry.get("name")) or "",
-            user=facts.user,
-            command=facts.command,
-            kind="compute",  # the library does not say
+        known = self._directory.sample(pid, uuid=self.card.uuid, kind="compute")  # the library does not say which kind
+        return replace(
+            known,
+            name=known.name or text(entry.get("name")) or "",
             memory_bytes=None if memory.value is None else int(memory.value),
             memory_reason=memory.reason,
-            started_wall_s=facts.started_wall_s,
-            own=facts.own,
             sm_percent=units.value,
             sm_reason=units.reason,
-            cpu_percent=cost.cpu_percent,
-            rss_bytes=cost.rss_bytes,
-            container=facts.container,
-            foreign=facts.foreign,
         )
 
     def _process_memory(self, entry: Mapping[str, object]) -> Reading:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from desktop_app.core.telemetry import Card, ProcessSample, Reading, Reason
 from desktop_app.telemetry.nvml import NvmlDoor
 from desktop_app.telemetry.nvml_facts import Traits
 from desktop_app.telemetry.nvml_process_use import ProcessUse, UseSample
-from desktop_app.telemetry.plausibility import INSTANCE, is_pid, is_sentinel
+from desktop_app.telemetry.plausibility import INSTANCE, MEMORY_TOTAL, is_pid, is_sentinel
 from desktop_app.telemetry.processes import ProcessDirectory
 
 # Clients of the multi-process service are on a list of their own; on the other one is their server.
@@ -73,32 +73,19 @@ class CardProcesses:
             yield instance.value, None if known is None else int(known)
 
     def _process(self, pid: int, listed: _Listed, use: UseSample, *, card: Card, traits: Traits) -> ProcessSample:
-        facts = self._directory.describe(pid)
-        cost = self._directory.cost(pid)
         memory, reason = listed.memory_bytes, None
         if memory is None:
             reason = Reason.WDDM if traits.wddm else Reason.MIG if traits.mig else Reason.NOT_SUPPORTED
-        elif is_sentinel(memory) or memory > (card.total_bytes or memory):
+        elif is_sentinel(memory) or memory > (card.total_bytes or MEMORY_TOTAL.high):
             memory, reason = None, Reason.IMPLAUSIBLE
-        return ProcessSample(
-            pid=pid,
-            uuid=card.uuid,
-            name=facts.name,
-            user=facts.user,
-            command=facts.command,
-            kind=listed.kind,
+        return replace(
+            self._directory.sample(pid, uuid=card.uuid, kind=listed.kind),
             memory_bytes=memory,
             memory_reason=reason,
-            started_wall_s=facts.started_wall_s,
-            own=facts.own,
             sm_percent=use.sm_percent,
             sm_reason=use.reason,
             memory_bus_percent=use.memory_percent,
-            cpu_percent=cost.cpu_percent,
-            rss_bytes=cost.rss_bytes,
             gpu_instance=listed.gpu_instance,
-            container=facts.container,
-            foreign=facts.foreign,
         )
 
 

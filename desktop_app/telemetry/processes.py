@@ -10,6 +10,7 @@ from typing import Final
 
 import psutil
 
+from desktop_app.core.telemetry import ProcessSample
 from desktop_app.telemetry.containers import container_of_pid, holds_card, own_container, sees_all_pids
 
 _MOST_KNOWN: Final = 256  # the oldest is forgotten: a session of weeks must not grow
@@ -79,6 +80,25 @@ class ProcessDirectory:
         if known is None:
             return ProcessFacts(own=pid == self._own_pid, foreign=self._apart and not psutil.pid_exists(pid))
         return known.facts
+
+    def sample(self, pid: int, *, uuid: str, kind: str) -> ProcessSample:
+        """``pid`` on the card ``uuid`` with all that this computer's system knows of it; the card's side is blank."""
+        facts, cost = self.describe(pid), self.cost(pid)
+        return ProcessSample(
+            pid=pid,
+            uuid=uuid,
+            name=facts.name,
+            user=facts.user,
+            command=facts.command,
+            kind=kind,
+            memory_bytes=None,
+            started_wall_s=facts.started_wall_s,
+            own=facts.own,
+            cpu_percent=cost.cpu_percent,
+            rss_bytes=cost.rss_bytes,
+            container=facts.container,
+            foreign=facts.foreign,
+        )
 
     def cost(self, pid: int) -> ProcessCost:
         """What ``pid`` costs; nothing of one that is not surely of this system. The first look has no share."""

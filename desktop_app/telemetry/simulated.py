@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from desktop_app.core.clock import SessionClock
@@ -153,22 +154,12 @@ class SimulatedBackend:
         return tuple(samples)
 
     def _own_process(self, uuid: str) -> ProcessSample:
-        facts, cost = self._processes.describe(os.getpid()), self._processes.cost(os.getpid())
-        return ProcessSample(
-            pid=os.getpid(),
-            uuid=uuid,
-            name=facts.name,
-            user=facts.user,
-            command=facts.command,
-            kind="compute",
+        return replace(
+            self._processes.sample(os.getpid(), uuid=uuid, kind="compute"),
             memory_bytes=self._load.process_bytes,
-            started_wall_s=facts.started_wall_s,
             own=True,
             simulated=True,
             sm_reason=Reason.SIMULATED,
-            cpu_percent=cost.cpu_percent,
-            rss_bytes=cost.rss_bytes,
-            container=facts.container,
         )
 
     def _activity(self, state: CardState) -> dict[str, Reading]:
