@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TRUTH = Path(__file__).resolve().parents[2] / "shared" / "truth"
-FITTED_ON = Path(__file__).with_name("estimate_fitted_on.txt")  # models, one a line: docs/decisions/015
+# Models of the first fit, one a line (docs/decisions/015). They shape the draw, so the list stays as it is: later fits
+# took these and all others that are not drawn (036).
+FITTED_ON = Path(__file__).with_name("estimate_fitted_on.txt")
 A100_MIB = 40_960
 SEED = 3
 ROWS, ROWS_PER_MODEL = 200, 3

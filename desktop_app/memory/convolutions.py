@@ -19,40 +19,57 @@ WEIGHT_GRADIENT: Final = "weight_gradient"
 class _Shares(NamedTuple):
     """A workspace in parts of what the call handles.
 
-    ``moved``: of input, output and weights together, for kernels that work on copies in another layout (tensor cores
-    read channels last) or transformed (Winograd). ``columns``: of the matrix that an explicit GEMM multiplies by,
-    batch x in_channels x kernel x output positions.
+    ``inputs`` and ``outputs``: of the tensors on the two sides, each with half of the weights, for kernels that work on
+    copies in another layout (tensor cores read channels last) or transformed (Winograd). ``columns``: of the matrix
+    that an explicit GEMM multiplies by, batch x in_channels x kernel x output positions.
     """
 
-    moved: float
+    inputs: float
+    outputs: float
     columns: float = 0.0
 
 
+def _both(share: float, columns: float = 0.0) -> _Shares:
+    return _Shares(share, share, columns)
+
+
 # Each in the order of _DIRECTIONS. A depthwise call and one on single pixels are kernels without workspace. 1x1 by the
-# fewer of its channels, 3x3 by those of the input: cuDNN takes other kernels for narrow ones (docs/decisions/033).
+# fewer of its channels, 3x3 by those of the input: cuDNN takes other kernels for narrow ones, and copies the wider side
+# of a 1x1 only (docs/decisions/033 and 036).
 _SHARES: Final[dict[str, tuple[_Shares, _Shares, _Shares]]] = {
-    "1x1 up to 32": (_Shares(0.25), _Shares(0.5), _Shares(0.75)),
-    "1x1 up to 64": (_Shares(0.0), _Shares(0.0), _Shares(0.75)),
-    "1x1 up to 128": (_Shares(1.5), _Shares(1.0), _Shares(0.75)),
-    "1x1 wide": (_Shares(0.0), _Shares(1.0), _Shares(1.0)),
-    "1x1 strided": (_Shares(1.0), _Shares(3.0), _Shares(1.0)),
-    "3x3 to more channels, of an image": (_Shares(2.0), _Shares(1.0), _Shares(0.25, 0.75)),
-    "3x3 to more channels, up to 64": (_Shares(1.5), _Shares(1.0), _Shares(0.25, 0.75)),
-    "3x3 to more channels": (_Shares(2.0), _Shares(1.0, 0.25), _Shares(0.25, 0.75)),
-    "3x3 up to 64": (_Shares(0.5), _Shares(1.0), _Shares(1.0)),
-    "3x3": (_Shares(0.5), _Shares(1.0), _Shares(1.0)),
-    "3x3 strided, of an image": (_Shares(1.5, 0.5), _Shares(0.75), _Shares(1.5)),
-    "3x3 strided, up to 64": (_Shares(0.0, 0.5), _Shares(1.5), _Shares(1.0)),
-    "3x3 strided": (_Shares(1.0), _Shares(0.75), _Shares(1.0)),
-    "large": (_Shares(2.0, 0.25), _Shares(1.0), _Shares(1.0)),
-    "large strided": (_Shares(0.25, 0.25), _Shares(1.0), _Shares(1.0, 0.5)),
-    "grouped": (_Shares(0.25), _Shares(1.0), _Shares(1.0)),
+    "1x1 up to 32": (_both(0.25), _both(0.5), _both(0.75)),
+    "1x1 up to 32, to more": (_both(0.25), _both(0.5), _both(0.75)),
+    "1x1 up to 64": (_both(0.0), _Shares(1.0, 0.0), _both(0.75)),
+    "1x1 up to 64, to more": (_Shares(0.0, 0.5), _both(0.0), _both(0.75)),
+    "1x1 up to 128": (_Shares(1.0, 2.0), _both(1.0), _both(0.75)),
+    "1x1 up to 128, to more": (_both(1.5), _both(1.0), _both(0.75)),
+    "1x1": (_Shares(1.0, 0.0), _both(1.0), _both(1.0)),
+    "1x1, to more": (_Shares(0.0, 1.0), _both(1.0), _both(1.0)),
+    "1x1 strided": (_both(1.0), _Shares(2.0, 0.0), _both(1.0)),
+    "3x3 of an image": (_Shares(2.0, 1.0), _both(1.0), _both(0.25, 0.75)),
+    "3x3 up to 32": (_both(0.5), _both(1.0), _both(1.0)),
+    "3x3 up to 32, to more": (_both(1.5), _both(1.0), _both(0.25, 0.75)),
+    "3x3 up to 64": (_both(0.5), _Shares(1.0, 2.0), _Shares(1.0, 2.0)),
+    "3x3 up to 64, to more": (_both(0.75), _both(1.0), _both(1.0)),
+    "3x3 up to 64, to more, far": (_both(0.75), _both(1.0), _both(0.0, 1.0)),
+    "3x3 up to 128": (_both(0.5), _both(1.0), _both(1.0)),
+    "3x3 up to 128, to more": (_both(2.0), _both(1.0, 0.25), _both(0.25, 0.75)),
+    "3x3": (_both(0.5), _both(1.0), _both(1.0)),
+    "3x3, to more": (_both(2.0), _both(1.0, 0.25), _both(2.0)),
+    "3x3 strided, of an image": (_both(1.5, 0.5), _both(0.75), _both(0.25, 0.75)),
+    "3x3 strided, up to 64": (_both(0.0, 0.5), _both(1.5), _both(1.0)),
+    "3x3 strided": (_both(1.0, 0.25), _both(0.75), _both(1.0)),
+    "large": (_both(2.0, 0.25), _both(1.0), _both(1.0)),
+    "large strided": (_both(0.25, 0.25), _both(1.0), _both(1.0, 0.5)),
+    "large to one pixel": (_both(1.0), _both(1.0), _both(1.0)),
+    "grouped": (_both(0.25), _both(1.0), _both(1.0)),
 }
 _DIRECTIONS: Final = (FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)
 _SMALL_KERNEL: Final = 3
-_NARROW: Final = ((32, " up to 32"), (64, " up to 64"), (128, " up to 128"))
+_WIDTHS: Final = ((32, " up to 32"), (64, " up to 64"), (128, " up to 128"))
 _IMAGE: Final = 4
 _FEW: Final = 64
+_FAR: Final = 100  # positions along the longer side
 _HALF_BYTES: Final = 2
 _TENSOR_CORES: Final = (7, 0)
 _TF32: Final = (8, 0)
@@ -92,25 +109,24 @@ def family(call: ConvolutionCall) -> str | None:
         return "grouped"
     strided = max(call.stride) > 1
     if max(call.kernel) == 1:
-        return "1x1 strided" if strided else f"1x1{_narrow(call)}"
+        fewer = min(call.in_channels, call.out_channels)
+        return "1x1 strided" if strided else f"1x1{_width(call, fewer)}"
     if max(call.kernel) > _SMALL_KERNEL:
-        return "large strided" if strided else "large"
-    if strided:
-        return f"3x3 strided{_input_width(call)}"
-    if call.out_channels > call.in_channels:
-        return f"3x3 to more channels{_input_width(call)}"
-    return "3x3 up to 64" if call.in_channels <= _FEW else "3x3"
-
-
-def _narrow(call: ConvolutionCall) -> str:
-    fewer = min(call.in_channels, call.out_channels)
-    return next((name for most, name in _NARROW if fewer <= most), " wide")
-
-
-def _input_width(call: ConvolutionCall) -> str:
+        to_one = max(call.out_size) == 1 and call.in_channels > _IMAGE
+        return "large to one pixel" if to_one else "large strided" if strided else "large"
     if call.in_channels <= _IMAGE:
-        return ", of an image"
-    return ", up to 64" if call.in_channels <= _FEW else ""
+        return "3x3 strided, of an image" if strided else "3x3 of an image"
+    if strided:
+        return "3x3 strided, up to 64" if call.in_channels <= _FEW else "3x3 strided"
+    row = f"3x3{_width(call, call.in_channels)}"
+    far = f"{row}, far"
+    return far if far in _SHARES and max(call.out_size) >= _FAR else row
+
+
+def _width(call: ConvolutionCall, channels: int) -> str:
+    """What a row's name says of the channels: the first width that holds them, and whether there are more after."""
+    within = next((name for most, name in _WIDTHS if channels <= most), "")
+    return f"{within}, to more" if call.out_channels > call.in_channels else within
 
 
 def workspace_bytes(call: ConvolutionCall, *, card: CardSpec | None = None) -> int:
@@ -118,15 +134,15 @@ def workspace_bytes(call: ConvolutionCall, *, card: CardSpec | None = None) -> i
     row = family(call)
     if row is None:
         return 0
-    moved_share, columns_share = _SHARES[row][_DIRECTIONS.index(call.direction)]
-    if not _copies_layout(call, card):
-        moved_share = 0.0
-    inputs = call.batch * call.in_channels * prod(call.in_size)
+    shares = _SHARES[row][_DIRECTIONS.index(call.direction)]
+    copies = 1 if _copies_layout(call, card) else 0
+    half_weights = call.out_channels * call.in_channels * prod(call.kernel) // call.groups / 2
+    inputs = call.batch * call.in_channels * prod(call.in_size) + half_weights
     positions = call.batch * prod(call.out_size)
-    taps = call.in_channels * prod(call.kernel)
-    weights = call.out_channels * taps // call.groups
-    moved = inputs + positions * call.out_channels + weights
-    return int((moved_share * moved + columns_share * positions * taps) * call.element_bytes)
+    outputs = positions * call.out_channels + half_weights
+    columns = positions * call.in_channels * prod(call.kernel)
+    elements = copies * (shares.inputs * inputs + shares.outputs * outputs) + shares.columns * columns
+    return int(elements * call.element_bytes)
 
 
 def _copies_layout(call: ConvolutionCall, card: CardSpec | None) -> bool:
