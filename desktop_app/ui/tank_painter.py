@@ -208,11 +208,11 @@ class TankPainter:
             return
         amount = texts.amount(self._state.free_bytes)
         if free.height() < 2 * self._layout.scale:
-            self._write(free, texts.free_now())
+            self._write(free, texts.free_now(self._state))
             self._write(free, amount, self._types.label_bold, self._theme.text, align=RIGHT)
             return
         line = self._layout.scale
-        self._write(QRectF(free.left(), free.top(), free.width(), 1.2 * line), texts.free_now())
+        self._write(QRectF(free.left(), free.top(), free.width(), 1.2 * line), texts.free_now(self._state))
         figure = QRectF(free.left(), free.top() + 1.2 * line, free.width(), 1.7 * line)
         self._write(figure, amount, self._types.figure, self._theme.text)
 

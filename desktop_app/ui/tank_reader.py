@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from desktop_app.core.steps import MemoryStats, RunState, RunStatus
-from desktop_app.core.telemetry import Card, Reason
+from desktop_app.core.telemetry import Card, Reading, Reason
 from desktop_app.services.facade import EstimateState, EstimateStatus, Workspace
+from desktop_app.services.telemetry_feed import history_name
 from desktop_app.ui.tank_model import TankState, tank_state
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class TankReader:
         memory = workspace.memory.get() if self._shows_run(run, estimate) else None
         return tank_state(
             card=card,
-            readings=workspace.readings.get().get(card.uuid, {}) if card else {},
+            readings={} if card is None else self._readings(card, then=memory is not None and not run.state.active),
             run=run.state,
             memory=memory,
             estimate=estimate,
@@ -49,6 +51,15 @@ class TankReader:
             measured_bytes=self._measured_bytes(memory),
             no_card_reason=workspace.telemetry.get().reason,
         )
+
+    def _readings(self, card: Card, *, then: bool) -> Mapping[str, Reading]:
+        """What the card says; ``then``: what it said at the last step, beside which the levels of that step stand."""
+        store = self._workspace.store
+        now = self._workspace.readings.get().get(card.uuid, {})
+        name = history_name(card.uuid)
+        step = store.history("steps").latest() if then and {"steps", name} <= set(store.names()) else None
+        used = None if step is None else store.history(name).value_at("memory_used_bytes", step["t_s"])
+        return now if used is None else {**now, "memory_used_bytes": Reading(used)}
 
     def _shows_run(self, run: RunStatus, estimate: EstimateStatus) -> bool:
         """While a run lives the tank is its; afterwards until the form is changed to something else."""

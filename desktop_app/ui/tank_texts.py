@@ -64,7 +64,10 @@ def flood_labels(state: TankState) -> tuple[str, ...]:
     return f"{flood_mark()}  {flood_range(state)}", flood_range(state)
 
 
-def free_now() -> str:
+def free_now(state: TankState) -> str:
+    """After the end the tank stands as at the last step; by then the memory is free again."""
+    if state.ended:
+        return QCoreApplication.translate("Tank", "free then")
     return QCoreApplication.translate("Tank", "free now")
 
 
@@ -160,5 +163,5 @@ def summary(state: TankState) -> str:
         parts.append(f"{brim()} {numbers.size(state.capacity_bytes)}")
     if state.flood_low_bytes is not None:
         parts.append(f"{flood_mark()} {numbers.size_range(state.flood_low_bytes, state.flood_high_bytes or 0)}")
-    parts.append(f"{free_now()} {amount(state.free_bytes)}")
+    parts.append(f"{free_now(state)} {amount(state.free_bytes)}")
     return ", ".join(parts)

@@ -5269,6 +5269,10 @@
         <translation>水位线</translation>
     </message>
     <message>
+        <source>free then</source>
+        <translation>当时空闲</translation>
+    </message>
+    <message>
         <source>free now</source>
         <translation>当前空闲</translation>
     </message>

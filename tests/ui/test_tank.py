@@ -276,3 +276,12 @@ def test_theme_and_font_change_what_is_drawn(show: Show, leak: TankState) -> Non
     font.setPointSizeF(1.6 * font.pointSizeF())
     widget.setFont(font)
     assert widget.sizeHint().width() > 1.4 * hint.width()
+
+
+def test_after_the_end_free_is_what_was_free_then(show: Show, leak: TankState) -> None:
+    widget = TankWidget(DARK)
+    widget.set_state(dataclasses.replace(leak, ended=True))
+    show(widget, width=264, height=718)
+    said = widget.accessibleDescription()
+    assert "free then" in said
+    assert "free now" not in said

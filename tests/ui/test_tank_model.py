@@ -243,3 +243,16 @@ def test_every_category_is_in_one_layer_of_the_water() -> None:
     )
     outside = estimate.context_bytes + estimate.others_bytes + estimate.idle_bytes
     assert shown.filled_bytes == sum(sizes.values()) + outside
+
+
+def test_after_the_end_everything_is_as_at_the_last_step() -> None:
+    """The neighbour that filled the card may be gone, and the run's memory is free again."""
+    workspace = FakeWorkspace(FakeState.OUT_OF_MEMORY)
+    full = TankReader(workspace).read()
+    uuid = workspace.card_uuid.get()
+    assert uuid is not None
+    workspace.readings.set({uuid: {"memory_used_bytes": Reading(0.0)}})
+    after = TankReader(workspace).read()
+    assert (after.levels, after.free_bytes) == (full.levels, full.free_bytes)
+    assert full.free_bytes is not None
+    assert full.free_bytes < GIB
