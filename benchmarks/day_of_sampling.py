@@ -166,9 +166,8 @@ def play(hours: float) -> int:
     print(f"{hours:g} h at {HZ:g} Hz: {samples} samples, {missed} ticks missed in {len(stall_times(hours))} stalls,")
     print(f"  {away:.1f} s of outages beside them, {unaccounted:+.1f} ticks unaccounted for,")
     print(f"  drift {1e6 * drift_s:.3f} us;")
-    print(
-        f"  {filled} rows filled from the driver's record; {counted} of {storm(hours)} pushed errors in {len(xids)} events;"
-    )
+    print(f"  {filled} rows filled from the driver's record;")
+    print(f"  {counted} of {storm(hours)} pushed errors in {len(xids)} events;")
     print(f"  in the second half histories took {held_kib:+.0f} KiB (they hold {held / 2**20:.1f} of at most")
     print(f"  {most / 2**20:.1f} MiB), and all else {others_kib:+.0f} KiB (last quarter against the second);")
     print(f"  {cpu_s:.0f} s of CPU")
