@@ -17,12 +17,14 @@ from desktop_app.services.scenarios import find_scenario
 from .stage import play
 
 pytestmark = pytest.mark.timeout(240)
+SMALL_CARD = "GeForce GTX 1050 Ti capped at 0.75 GiB"
 
 
 @pytest.mark.parametrize(
     ("name", "others_mib", "settings", "lead_steps"),
     [
         ("first-optimizer-step", 475, {"hidden": 1100, "batch_size": 4}, 0),
+        ("leak", 300, {"card": SMALL_CARD, "batch_size": 16, "image_size": 40}, 10),
         ("checkpoint-save", 224, {"hidden": 500, "batch_size": 160}, 10),
         ("validation", 130, {}, 10),
         ("batch-shape", 200, {"batch_size": 64, "image_size": 32}, 5),
