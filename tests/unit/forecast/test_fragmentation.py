@@ -119,6 +119,17 @@ def test_pieces_that_become_more_in_a_cache_that_is_full_already() -> None:
     assert [alert.cause for alert in cleared] == [Cause.FRAGMENTATION]
 
 
+@pytest.mark.parametrize(("share", "alarms"), [(0.28, False), (0.33, True)])
+def test_pieces_of_a_third_of_the_room_above_the_peak_are_a_danger(share: float, alarms: bool) -> None:
+    """4 GiB, of which a step takes 1.5: healthy runs have pieces of up to 0.3 of the other 2.5 (decision 018)."""
+    forecaster = Forecaster(capacity_bytes=4 * GIB)
+    raised: list[Alert] = []
+    for number in range(1, 120):
+        idle = 100 * MIB + share * 2.5 * GIB * min(max(number - 10, 0), 40) / 40
+        raised += forecaster.update_step(made_up(3.8 * GIB, idle, number)).changes.raised
+    assert [alert.cause for alert in raised] == ([Cause.FRAGMENTATION] if alarms else [])
+
+
 def test_pieces_that_are_as_many_as_ever_in_a_full_cache() -> None:
     """1.2 to 1.8 GiB of them, up and down, since the beginning."""
     forecaster, rng = Forecaster(capacity_bytes=4 * GIB), np.random.default_rng(3)
