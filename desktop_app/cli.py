@@ -164,10 +164,11 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(ExitCode.USAGE)
 
 
-def _parser() -> argparse.ArgumentParser:
-    shared = _Parser(add_help=False)
+def _options(*, absent: str | None = None) -> tuple[_Parser, _Parser]:
+    """Options of every command, and of those with a window. ``absent``: the value of one that is not given."""
+    shared = _Parser(add_help=False, argument_default=absent)
     shared.add_argument("--debug", action="store_true", help="log everything and show the stack of errors")
-    window = _Parser(add_help=False)
+    window = _Parser(add_help=False, argument_default=absent)
     window.add_argument("--lang", type=_language, metavar="LANG", help="language of the window: en or zh_CN")
     window.add_argument("--theme", choices=THEMES, help="colours of the window")
     window.add_argument("--card", metavar="NAME", help='simulate this card of the catalogue, e.g. "RTX 4090"')
@@ -179,6 +180,12 @@ def _parser() -> argparse.ArgumentParser:
         help="serve metrics for Prometheus there, to this machine alone unless a HOST is given",
     )
     window.add_argument("--read-only", action="store_true", help="end no process of the card, whatever is clicked")
+    return shared, window
+
+
+def _parser() -> argparse.ArgumentParser:
+    # Behind a command what is not given must not take back what was given before it.
+    shared, window = _options(absent=argparse.SUPPRESS)
     running = _Parser(add_help=False)
     running.add_argument("--headless", action="store_true", help="without a window; needs no display")
     running.add_argument(
@@ -196,7 +203,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="floodmark",
         description="Train on your own GPU, see the card and the loss on one time axis, and know that memory will run "
         "out before it does.",
-        parents=[shared, window],
+        parents=list(_options()),
         epilog="Exit codes: 0 done, 1 the run failed, 2 bad usage or configuration, 3 out of memory (caught), "
         "4 no such device.",
     )

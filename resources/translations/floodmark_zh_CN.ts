@@ -4841,8 +4841,8 @@
         <translation>数值不合理</translation>
     </message>
     <message>
-        <source>asleep</source>
-        <translation>已休眠</translation>
+        <source>nothing ran</source>
+        <translation>期间未运行</translation>
     </message>
     <message>
         <source>card sleeps</source>

@@ -201,3 +201,16 @@ def test_events_that_come_late_are_put_in_order(stack: ChartStack) -> None:
     xs = [mark.x for mark in stack.stage.lane.marks()]
     assert xs == sorted(xs)
     assert {"throttled", "Xid 79"} <= {mark.text.partition(":")[0] for mark in stack.stage.lane.marks()}
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [("gpu_lost", "GPU lost"), ("suspended", "nothing ran"), ("timed_out", "timed out"), ("of_the_future", "GPU lost")],
+)
+def test_an_outage_says_what_it_was(reason: str, words: str) -> None:
+    """A computer that slept has not lost its card."""
+    what = Event(
+        t_s=1.0, kind=EventKind.OUTAGE, level=Level.WARNING, code="telemetry.outage", params={"reason": reason}
+    )
+    assert texts.event(what) == words
+    assert ("computer slept" in texts.event_details(what, "14:00:00")) == (reason == "suspended")

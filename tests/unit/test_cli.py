@@ -434,3 +434,13 @@ def test_no_report_takes_the_place_of_the_run_file(tmp_path: Path, capsys: pytes
     assert cli.run(["train", str(file), "--headless", "--report", str(file)]) == 2
     assert "would take the place of the run's own file" in capsys.readouterr().err
     assert file.read_text() == "epochs = 1\n"
+
+
+def test_options_before_a_command_hold_as_behind_it() -> None:
+    given = ["--lang", "zh_CN", "--theme", "light", "--card", "RTX 4090", "--read-only", "--debug"]
+    before, behind = (cli._launch(cli._parser().parse_args(line)) for line in ([*given, "demo"], ["demo", *given]))
+    assert before == behind
+    assert (before.theme, before.language, before.debug, before.read_only) == ("light", "zh_CN", True, True)
+    assert cli._parser().parse_args([*given, "demo"]).card == "RTX 4090"
+    assert cli._parser().parse_args(["--theme", "light", "demo", "--theme", "dark"]).theme == "dark"
+    assert cli._parser().parse_args(["demo"]).theme is None

@@ -229,6 +229,8 @@ def event(what: Event) -> str:
         return QCoreApplication.translate("Charts", "forecast: {0}").format(outlooks.short_cause(cause))
     if what.kind is EventKind.XID:
         return xid.short(what.params)
+    if what.kind is EventKind.OUTAGE and (reason := _reason(what)) is not None:
+        return reasons.short(reason)
     if (words := _SHRUNK.get(what.code)) is not None:
         size = what.params.get("batch_after")
         return QCoreApplication.translate("Charts", words).format(
@@ -309,7 +311,15 @@ def event_details(what: Event, wall_time: str) -> str:
     epoch = what.params.get("epoch")
     if isinstance(epoch, int | float):
         line += " " + numbers.integer(epoch) if what.kind is EventKind.EPOCH else ""
+    if what.kind is EventKind.OUTAGE and (reason := _reason(what)) is not None:
+        return f"{line}\n{reasons.sentence(reason)}"
     return f"{line}\n{xid.explained(what.params)}" if what.kind is EventKind.XID else line
+
+
+def _reason(what: Event) -> Reason | None:
+    """Why a card cannot be read; ``None`` for one that a newer version has written."""
+    value = what.params.get("reason")
+    return next((reason for reason in Reason if reason.value == value), None)
 
 
 def time_words() -> TimeWords:

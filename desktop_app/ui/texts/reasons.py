@@ -21,7 +21,7 @@ _SHORT: Final = {
     Reason.NO_DRIVER: QT_TRANSLATE_NOOP("Reasons", "no driver"),
     Reason.TIMED_OUT: QT_TRANSLATE_NOOP("Reasons", "timed out"),
     Reason.IMPLAUSIBLE: QT_TRANSLATE_NOOP("Reasons", "implausible value"),
-    Reason.SUSPENDED: QT_TRANSLATE_NOOP("Reasons", "asleep"),
+    Reason.SUSPENDED: QT_TRANSLATE_NOOP("Reasons", "nothing ran"),
     Reason.ASLEEP: QT_TRANSLATE_NOOP("Reasons", "card sleeps"),
     Reason.SIMULATED: QT_TRANSLATE_NOOP("Reasons", "simulated card"),
     Reason.UNKNOWN_ERROR: QT_TRANSLATE_NOOP("Reasons", "driver error"),
