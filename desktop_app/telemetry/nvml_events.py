@@ -104,6 +104,7 @@ class XidWatch:
     def _run(self, event_set: Any, stopping: threading.Event) -> None:
         """Runs in: the thread of card errors."""
         owners = {_address(handle): uuid for uuid, handle in self._handles.items()}
+        odd = False
         while not stopping.is_set():
             if event_set is None:
                 event_set, _ = self._register(self._handles)
@@ -121,7 +122,9 @@ class XidWatch:
                     event_set = None
                 continue
             if data.eventType == _XID_CRITICAL_ERROR and not XID.low <= data.eventData <= XID.high:
-                _log.warning("the driver pushed an error with the number %d: there is none", data.eventData)
+                if not odd:  # once: there may be thousands
+                    _log.warning("the driver pushed an error with the number %d: there is none", data.eventData)
+                odd = True
             elif data.eventType == _XID_CRITICAL_ERROR:
                 self._errors.append(CardError(self._now_s(), owners.get(_address(data.device)), int(data.eventData)))
             stopping.wait(_BREATH_S)
