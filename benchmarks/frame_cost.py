@@ -1,7 +1,8 @@
 """What one frame of the chart stack costs, from a thousand to a million rows of history.
 
-Prints CPU milliseconds a frame (drawing into the offscreen raster included) as p50 and p95, and the ratio to the
-shortest history. Every frame moves the window by a pixel or more, so that every panel draws: the worst case.
+Prints CPU milliseconds a frame (drawing into the offscreen raster included) as p50 and p95, the ratio to the shortest
+history, and to the same frames without the shades of throttled time. Every frame moves the window by a pixel or more,
+so that every panel draws: the worst case. A million rows are ten million points of the nine curves and the shades.
 Budget (design.md §11): p95 ≤ 16 ms, flat. Run: ``python benchmarks/frame_cost.py [--rows 1000 1000000]``.
 """
 
@@ -29,6 +30,7 @@ from desktop_app.core.units import GIB
 from desktop_app.services.facade import TelemetryStatus
 from desktop_app.ui import theme
 from desktop_app.ui.charts.chart_stack import ChartStack
+from desktop_app.ui.charts.throttling import Throttle
 
 BUDGET_MS = 16.0
 SAMPLE_HZ = 5.0
@@ -88,7 +90,7 @@ class Bench:
             temperature_c=70 + 0.5 * noise[2],
             power_w=117 + 2 * noise[3],
             throttle_thermal_percent=30.0 if t_s % 600 < 60 else 0.0,
-            throttle_power_percent=2.0,
+            throttle_power_percent=60.0 if t_s % 40 < 20 else 0.0,
         )
         self.gpu.append(t_s, values)
 
@@ -130,32 +132,43 @@ class Cost:
     p50_ms: float
     p95_ms: float
     refresh_ms: float  # the median part that makes paths, without painting
+    shades: int  # on show in each panel at the end
 
 
-def measure(app: QApplication, bench: Bench, *, rows: int, frames: int, span_s: float) -> Cost:
-    """CPU time of ``frames`` frames with ``span_s`` seconds on show (0: everything)."""
-    stack = ChartStack(bench, theme.DARK)  # type: ignore[arg-type]  # the part that it reads
-    stack.resize(WIDTH, HEIGHT)
-    stack.show()
-    stack.set_span_s(span_s)
-    for _ in range(rows // 800 + 2):  # the smoothed loss takes in a long history bit by bit
-        stack.refresh_texts()
+def measure(app: QApplication, bench: Bench, *, rows: int, frames: int, span_s: float) -> tuple[Cost, Cost]:
+    """CPU time of ``frames`` frames with ``span_s`` seconds on show (0: everything), without shades and with them.
+
+    The two take turns, so that a machine that slows down slows both.
+    """
+    stacks = []
+    for causes in (frozenset[Throttle](), frozenset(Throttle)):
+        stack = ChartStack(bench, theme.DARK)  # type: ignore[arg-type]  # the part that it reads
+        stack.resize(WIDTH, HEIGHT)
+        stack.set_shades(causes)
+        stack.show()
+        stack.set_span_s(span_s)
+        for _ in range(rows // 800 + 2):  # the smoothed loss takes in a long history bit by bit
+            stack.refresh_texts()
+        stacks.append(stack)
     step_s = max(0.2, 1.5 * (span_s or bench.moving.now_s) / WIDTH)
-    frame_ms, refresh_ms = [], []
+    times: list[list[tuple[float, float]]] = [[], []]
     for frame in range(frames + 5):
         bench.advance(step_s)
-        start = time.process_time()
-        stack.refresh()
-        made = time.process_time()
-        app.processEvents()
-        end = time.process_time()
-        if frame >= 5:
-            frame_ms.append(1e3 * (end - start))
-            refresh_ms.append(1e3 * (made - start))
-    stack.close()
-    stack.deleteLater()
-    p50, p95 = np.percentile(frame_ms, (50, 95))
-    return Cost(rows, float(p50), float(p95), float(np.median(refresh_ms)))
+        for stack, taken in zip(stacks, times, strict=True):
+            start = time.process_time()
+            stack.refresh()
+            made = time.process_time()
+            app.processEvents()
+            if frame >= 5:
+                taken.append((1e3 * (time.process_time() - start), 1e3 * (made - start)))
+    costs = []
+    for stack, taken in zip(stacks, times, strict=True):
+        frame_ms, refresh_ms = np.array(taken).T
+        p50, p95 = np.percentile(frame_ms, (50, 95))
+        costs.append(Cost(rows, float(p50), float(p95), float(np.median(refresh_ms)), len(stack.bands)))
+        stack.close()
+        stack.deleteLater()
+    return costs[0], costs[1]
 
 
 def main() -> int:
@@ -168,7 +181,8 @@ def main() -> int:
     theme.apply(app, theme.DARK)
     began = time.monotonic()
     print(f"7 panels, 9 curves, {WIDTH} × {HEIGHT}, {arguments.frames} frames, CPU ms a frame")
-    print(f"{'window':>8} {'rows':>9} {'p50':>7} {'p95':>7} {'of it paths':>12} {'ratio':>6}")
+    names = f"{'window':>8} {'rows':>9} {'p50':>7} {'p95':>7} {'of it paths':>12} {'ratio':>6}"
+    print(f"{names} {'shades':>7} {'to none':>8}")
     worst = 0.0
     first: dict[float, float] = {}
     for rows in arguments.rows:
@@ -177,11 +191,12 @@ def main() -> int:
             continue
         bench = Bench(rows)
         for span_s, name in WINDOWS:
-            cost = measure(app, bench, rows=rows, frames=arguments.frames, span_s=span_s)
+            bare, cost = measure(app, bench, rows=rows, frames=arguments.frames, span_s=span_s)
             ratio = cost.p50_ms / first.setdefault(span_s, cost.p50_ms)
             worst = max(worst, cost.p95_ms)
             times = f"{cost.p50_ms:>7.1f} {cost.p95_ms:>7.1f} {cost.refresh_ms:>12.1f} {ratio:>6.2f}"
-            print(f"{name:>8} {rows:>9} {times}", flush=True)
+            shaded = f"{cost.shades:>7} {cost.p50_ms / bare.p50_ms:>8.2f}"
+            print(f"{name:>8} {rows:>9} {times} {shaded}", flush=True)
     print(f"worst p95 {worst:.1f} ms, budget {BUDGET_MS:.0f} ms: {'met' if worst <= BUDGET_MS else 'MISSED'}")
     return 0 if worst <= BUDGET_MS else 1
 
