@@ -315,8 +315,8 @@ def test_a_model_or_a_batch_that_is_too_large_is_refused() -> None:
 
 
 def test_cudnn_does_without_a_workspace_when_there_is_no_room() -> None:
-    convolution = nn.Conv2d(64, 128, 3, padding=1)
-    images = torch.zeros(1, 64, 32, 32)  # 0.25 MiB in, 0.5 MiB out, more than 1 MiB of workspace, so in 20 MiB
+    convolution = nn.Conv2d(32, 128, 3, padding=1)
+    images = torch.zeros(1, 32, 32, 32)  # 0.125 MiB in, 0.5 MiB out, more than 1 MiB of workspace, so in 20 MiB
     card = dataclasses.replace(card_with_room(12 * MIB), compute_capability=(8, 6))
     with SimulatedDevice(card) as device, torch.no_grad():
         device.place(images)
