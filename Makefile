@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
+WORKERS ?= auto
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
@@ -29,7 +30,7 @@ test: $(STAMP) check ## Lint, types, import contracts, translations, documentati
 	@sh packaging/system_packages.sh tests
 	@sh packaging/prometheus.sh
 	@sh packaging/witnesses.sh $(BIN)/python
-	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest $(ARGS)
+	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal $(ARGS)
 
 check: lint types contracts ## Only lint, types and import contracts
 
