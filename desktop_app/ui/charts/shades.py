@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter, QPen, QPixmap
+from PySide6.QtGui import QImage, QPainter, QPen, QPixmap
 
 from desktop_app.ui.brush import LEFT, Typeset, write
 from desktop_app.ui.charts import texts
@@ -19,8 +20,11 @@ _TILE: Final = 8  # logical pixels: the grid of everything
 TINTS: Final = {Throttle.HEAT: "temperature", Throttle.POWER: "power"}
 _TINT_ALPHA: Final = 0.11
 _PATTERN_ALPHA: Final = 0.30
+_PLAIN_WIDTH: Final = 2 * _TILE  # pixels; a narrower shade has no pattern
+_PLAIN_ALPHA: Final = 0.20  # of tint and pattern together
 _BEHIND_ALPHA: Final = 0.7  # of a word, over the pattern
 _SHEET_STEP: Final = 256  # a sheet serves until a shade or panel has grown by so many pixels
+_Place = tuple[Throttle, int, int]  # of a shade on the screen: why, left edge, width; logical pixels
 _LEAST_WIDTH: Final = 2  # pixels: one throttled tick in thirty days can still be seen
 
 
@@ -88,10 +92,53 @@ def paint(painter: QPainter, bands: tuple[Band, ...], look: Look, *, ratio: floa
     for band in bands:
         left = round(shift + scale * band.left)
         places.append((band.cause, left, max(_LEAST_WIDTH, round(shift + scale * band.right) - left)))
-    widest = _SHEET_STEP * math.ceil((max(width for _, _, width in places) + _TILE) / _SHEET_STEP)
-    tallest = _SHEET_STEP * math.ceil((height + _TILE) / _SHEET_STEP)
+    wide = [place for place in places if place[2] >= _PLAIN_WIDTH]
     painter.save()
     painter.setWorldMatrixEnabled(False)
+    _paint_narrow(painter, [place for place in places if place[2] < _PLAIN_WIDTH], look.theme, top, height, ratio=ratio)
+    if wide:
+        _paint_wide(painter, wide, look, top, height, ratio=ratio)
+    painter.restore()
+
+
+def _paint_narrow(
+    painter: QPainter, places: list[_Place], theme: Theme, top: float, height: float, *, ratio: float
+) -> None:
+    """Too narrow for a pattern, and where there are such there are hundreds: one picture, the same in every panel."""
+    if not places:
+        return
+    first = min(left for _, left, _ in places)
+    moved = tuple((cause, left - first, width) for cause, left, width in places)
+    strip = _strip(theme, moved, ratio, _SHEET_STEP * math.ceil(height / _SHEET_STEP))
+    painter.drawPixmap(QPointF(first, top), strip, QRectF(0, 0, strip.width(), height * ratio))
+
+
+@lru_cache(maxsize=4)
+def _strip(theme: Theme, places: tuple[_Place, ...], ratio: float, height: int) -> QPixmap:
+    """Plain tints at ``places``, ``height`` logical pixels high. A rectangle for each costs ten times as much."""
+    row = np.zeros(math.ceil(ratio * max(left + width for _, left, width in places)), np.uint32)
+    for cause, left, width in places:
+        row[round(ratio * left) : round(ratio * (left + width))] = _premultiplied(getattr(theme, TINTS[cause]))
+    lines = np.ascontiguousarray(np.broadcast_to(row, (round(ratio * height), row.size)))
+    bytes_a_line = lines.strides[0]
+    image = QImage(lines.data, row.size, lines.shape[0], bytes_a_line, QImage.Format.Format_ARGB32_Premultiplied)
+    made = QPixmap.fromImage(image)
+    made.setDevicePixelRatio(ratio)
+    return made
+
+
+def _premultiplied(value: str) -> int:
+    """A colour at the strength of a plain shade, as a pixel of ``Format_ARGB32_Premultiplied``."""
+    tint = color(value)
+    red, green, blue = (round(_PLAIN_ALPHA * part) for part in (tint.red(), tint.green(), tint.blue()))
+    return round(255 * _PLAIN_ALPHA) << 24 | red << 16 | green << 8 | blue
+
+
+def _paint_wide(
+    painter: QPainter, places: list[_Place], look: Look, top: float, height: float, *, ratio: float
+) -> None:
+    widest = _SHEET_STEP * math.ceil((max(width for _, _, width in places) + _TILE) / _SHEET_STEP)
+    tallest = _SHEET_STEP * math.ceil((height + _TILE) / _SHEET_STEP)
     down = top % _TILE
     for cause, left, width in places:
         sheet = _sheet(look.theme, cause, ratio, widest, tallest)
@@ -99,7 +146,6 @@ def paint(painter: QPainter, bands: tuple[Band, ...], look: Look, *, ratio: floa
         painter.drawPixmap(QPointF(left, top), sheet, part)
         if cause in look.labelled:
             _label(painter, QRectF(left, top, width, height), cause, look)
-    painter.restore()
 
 
 def _label(painter: QPainter, place: QRectF, cause: Throttle, look: Look) -> None:
