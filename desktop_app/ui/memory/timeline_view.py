@@ -218,7 +218,7 @@ class TimelineView(RingedWidget):
     # -- painting -------------------------------------------------------------------------------------------------
 
     def sizeHint(self) -> QSize:
-        return QSize(round(40 * self._types.line), round(18 * self._types.line))
+        return QSize(round(40 * self._types.line), round(12 * self._types.line))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(round(14 * self._types.line), round(9 * self._types.line))
