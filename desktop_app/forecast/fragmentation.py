@@ -31,7 +31,7 @@ _LEAST_STEPS: Final = 4
 _LEAST_GROWN: Final = 0.02  # of the room: less is a segment or two
 _LEAST_SLACK: Final = 0.02  # of the room: with less above the peak, the peak itself is the trouble
 _WATCHED_SHARE: Final = 0.2
-_DANGEROUS_SHARE: Final = 0.35  # growth of idle splits over the room above the peak of live
+_DANGEROUS_SHARE: Final = 0.35  # growth of idle splits over the room above the peak of live; docs/decisions/037
 _BRIM: Final = 0.9  # of the room has been reserved: new requests must find their place in what is there
 _BELIEFS: Final = ((_DANGEROUS_SHARE, 0.65), (0.8, 0.8))  # P(it runs out) by that share, between them a line
 # Steps to go at the brim: the next request that finds no place is a matter of luck. Median and deviation of the

@@ -181,8 +181,8 @@ class Session:
     ) -> None:
         """Start a run; what goes wrong appears in ``run`` as FAILED. A run that is active already stays.
 
-        A run of the demonstration's name that follows it is the demonstration again, with what was changed: other
-        settings mend no mistake in the code.
+        A run of the demonstration's name and data that follows it is the demonstration again, with what was changed:
+        other settings mend no mistake in the code. As with ``start_demo``, too little RAM for it becomes a notice.
         """
         if self.run.get().state.active:
             return
@@ -344,9 +344,11 @@ class Session:
         return self._stages.close_all()
 
     def _shown_again(self, config: RunConfig) -> Scenario | None:
-        """The demonstration that ran last, where this is it again under its name."""
+        """The demonstration that ran last, where this is it again: under its name and on its data."""
         last = self._scenario
-        return None if last is None or config.title != last.config.title else replace(last, config=config)
+        if last is None or (config.title, config.data) != (last.config.title, last.config.data):
+            return None
+        return replace(last, config=config)
 
     def _has_memory_for(self, scenario: Scenario) -> bool:
         """Whether this computer has the RAM of a simulated card that is filled; if not, a notice says so."""

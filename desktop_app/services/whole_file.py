@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
     is. Raises ``OSError``.
     """
     path = path.resolve() if path.is_symlink() else path
-    beside = path.with_name(f".floodmark-{os.getpid()}.part")
+    beside = path.with_name(f".floodmark-{secrets.token_hex(8)}.part")
     stream = None if path.exists() and not path.is_file() else _opened(beside)
     if stream is None:
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -26,6 +27,8 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
     try:
         with stream:
             yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
         beside.replace(path)
     finally:
         with suppress(OSError):
@@ -35,6 +38,6 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
 def _opened(path: Path) -> IO[str] | None:
     """``None`` where a folder takes no new file."""
     try:
-        return path.open("w", encoding="utf-8", newline="")
+        return path.open("x", encoding="utf-8", newline="")
     except PermissionError:
         return None

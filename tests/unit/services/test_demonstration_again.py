@@ -84,6 +84,11 @@ def test_another_run_is_no_demonstration_nor_is_what_follows_it(bench: Bench) ->
     assert bench.run(config) == (None, None)
 
 
+def test_ones_own_data_is_no_demonstration(bench: Bench, tmp_path: Path) -> None:
+    config = demonstrate(bench, "leak")
+    assert bench.run(replace(config, data=str(tmp_path))) == (None, None)
+
+
 def test_a_run_that_had_the_name_before_is_none(bench: Bench) -> None:
     assert bench.run(find_scenario("leak").config) == (None, None)
 

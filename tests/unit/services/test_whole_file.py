@@ -78,3 +78,12 @@ def test_a_folder_that_takes_no_new_file_but_has_the_old_one(tmp_path: Path, mon
     with whole_file(path) as file:
         file.write("new")
     assert path.read_text() == "new"
+
+
+def test_two_at_once_in_one_folder_do_not_meet(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    with whole_file(first) as one, whole_file(second) as other:
+        one.write("first")
+        other.write("second")
+    assert (first.read_text(), second.read_text()) == ("first", "second")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json"]
