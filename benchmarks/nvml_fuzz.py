@@ -67,7 +67,9 @@ SCRIPT: Final = f"""
 * value gpm5 5150
 * value field91 4
 * value field138.all 1000 rate 5000
-* value field139.all 900 rate 5000
+* value field139.all {2**50} rate 5000
+* value field74 {80 * 3600 * 10**9} rate 250000000
+* value field77 {80 * 3600 * 10**9} rate 100000000
 * value field197 1000 rate 100000
 * value field198 2000 rate 100000
 * value energy 5000000 rate 150000

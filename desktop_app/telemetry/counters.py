@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
-from desktop_app.telemetry.plausibility import POWER_W, is_count
+from desktop_app.telemetry.plausibility import POWER_W, is_running_total
 
 _NOT_YET: Final = Reading(None, Reason.NOT_READ_YET)
 _IMPLAUSIBLE: Final = Reading(None, Reason.IMPLAUSIBLE)
@@ -45,7 +45,7 @@ class ByteRate:
 
     def judge(self, t_s: float, count: float, *, bits: int) -> Reading:
         """``update``, unless the driver's number is no count."""
-        if not is_count(count):
+        if not is_running_total(count):
             self._before = None
             return _IMPLAUSIBLE
         return self.update(t_s, int(count), bits=bits)
@@ -75,7 +75,7 @@ class BusyShare:
 
     def judge(self, t_s: float, count_ns: float) -> Reading:
         """``update``, unless the driver's number is no count."""
-        if not is_count(count_ns):
+        if not is_running_total(count_ns):
             self._before = None
             return _IMPLAUSIBLE
         return self.update(t_s, int(count_ns))

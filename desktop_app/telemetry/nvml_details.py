@@ -130,13 +130,13 @@ class NvmlDetails:
         return readings
 
     def _rate(self, t_s: float, field_id: int, answer: Answer, links: Reading) -> Reading:
-        counted, rate = answer.judged(COUNT), self._rates[field_id]
-        if links.value is None and links.reason is Reason.NOT_SUPPORTED and counted.value is not None:
-            counted = links  # a counter of links that are not there
-        if counted.value is None:
+        rate = self._rates[field_id]
+        # a counter of links that are not there counts nothing
+        reason = answer.reason or (links.reason if links.reason is Reason.NOT_SUPPORTED else None)
+        if reason is not None:
             rate.forget()
-            return counted
-        return rate.update(t_s, int(counted.value), bits=answer.bits)
+            return Reading(None, reason)
+        return rate.judge(t_s, answer.value, bits=answer.bits)
 
     def _active_links(self, count: Reading) -> Reading:
         if count.value is None:

@@ -39,7 +39,7 @@ TEMPERATURE_C: Final = Range(-40, 150, zero=False)
 POWER_W: Final = Range(0, 3000, zero=False)
 CLOCK_MHZ: Final = Range(0, 20_000, zero=False)
 PERFORMANCE_STATE: Final = Range(0, 15)  # 32 is "unknown"
-COUNT: Final = Range(0, 2**48)
+COUNT: Final = Range(0, 2**48)  # of things that happen, a billion a second for three days; not of bytes, ns, energy
 SESSIONS: Final = Range(0, 4096)  # of an encoder
 PAGES: Final = Range(0, 2**20)  # that a card takes out of use: NVIDIA's keep 64 pages, 512 rows
 INSTANCE: Final = Range(0, 255)  # numbers of MIG instances: up to 14 so far
@@ -76,9 +76,14 @@ def is_moment(time_us: int, *, wall_s: float) -> bool:
     return 0 < time_us <= (wall_s + _CLOCKS_APART_S) * 1e6
 
 
-def is_count(raw: float) -> bool:
-    """Whether a counter of the driver can be true."""
-    return 0 <= raw <= COUNT.high and raw != _SENTINEL_32
+def is_running_total(raw: float) -> bool:
+    """Whether what the driver adds up (bytes, nanoseconds) can be true: any number but "not available". A sound one has
+    no end: 2**48 ns are three days of a capped card, 2**48 bytes five minutes of NVLink. What it moves by in an
+    interval is judged by who makes a rate of it."""
+    return (
+        0 <= raw < _SENTINELS_64[0] - _SENTINEL_SLACK
+        or _SENTINELS_64[0] + _SENTINEL_SLACK < raw < _SENTINELS_64[1] - _SENTINEL_SLACK
+    ) and raw != _SENTINEL_32
 
 
 def judge(raw: float, allowed: Range, *, scale: float = 1.0) -> Reading:

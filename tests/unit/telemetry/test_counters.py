@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,8 +44,28 @@ class TestByteRate:
         assert rate.judge(2.0, 10**12 + 10**11, bits=64) == Reading(pytest.approx(1e11))
         assert rate.judge(3.0, float("nan"), bits=64) == IMPLAUSIBLE
 
+    def test_a_sound_counter_has_no_end(self) -> None:
+        """After 2**48 bytes (281 TB: five minutes of NVLink 5), near the highest of 63 bits, and past it."""
+        for moved in (2**48 + 10, 2**62, 2**63 - 2**21, 2**63 + 2**40):
+            rate = ByteRate(most_per_s=300e9)
+            assert rate.judge(0.0, moved, bits=64) == NOT_YET
+            assert rate.judge(0.2, moved + 10**9, bits=64) == Reading(pytest.approx(5e9))
+
+    @pytest.mark.parametrize("none", [-1, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1, 2**64, math.nan, math.inf])
+    def test_what_is_no_count_begins_anew(self, none: float) -> None:
+        rate = ByteRate()
+        rate.judge(0.0, 2**50, bits=64)
+        assert rate.judge(0.2, none, bits=64) == IMPLAUSIBLE
+        assert rate.judge(0.4, 2**50 + 100, bits=64) == NOT_YET
+
 
 class TestBusyShare:
+    def test_a_card_that_was_capped_for_eighty_hours(self) -> None:
+        share = BusyShare()
+        capped_ns = 80 * 3600 * 10**9  # more than 2**48
+        assert share.judge(0.0, capped_ns) == NOT_YET
+        assert share.judge(0.2, capped_ns + 50_000_000) == Reading(pytest.approx(25.0))
+
     def test_nanoseconds_into_percent(self) -> None:
         share = BusyShare()
         assert share.update(0.0, 5_000) == NOT_YET

@@ -124,6 +124,27 @@ def test_nvlink_5_counts_bytes(play: PlaySteps) -> None:
     assert slow["nvlinks_active"] == [18.0, None]
 
 
+def test_counters_of_a_driver_that_has_run_for_weeks(play: PlaySteps) -> None:
+    """Capped for 80 h (2**48 ns are 78), and 2**50 bytes over each way of NVLink 5 (2**48 are five minutes)."""
+    capped_ns, moved = 80 * 3600 * 10**9, 2**50
+    steps = [
+        {
+            "t_s": t,
+            "do": ["open", "fast", "slow"],
+            "values": f"field91=18,field202.all={moved + sent},field204.all={moved},field74={capped_ns + ns},"
+            f"field75={capped_ns},field77={capped_ns + ns}",
+        }
+        for t, sent, ns in ((0.0, 0, 0), (1.0, 3_000_000_000, 250_000_000))
+    ]
+    played = play(steps)
+    fast, slow = only(played, 1, "fast"), only(played, 1, "slow")
+    assert fast["throttle_power_percent"] == [pytest.approx(25.0), None]
+    assert fast["throttle_thermal_percent"] == [0.0, None]
+    assert slow["throttle_board_limit_percent"] == [pytest.approx(25.0), None]
+    assert slow["nvlink_tx_bytes_per_s"] == [pytest.approx(3e9), None]
+    assert slow["nvlink_rx_bytes_per_s"] == [0.0, None]
+
+
 def test_reasons_of_throttling_by_the_older_call(play: PlaySteps) -> None:
     errors = "nvmlDeviceGetCurrentClocksEventReasons=13"
     played = play([{"do": ["open", "slow"], "values": "throttle_reasons=4", "errors": errors}])
