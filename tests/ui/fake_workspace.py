@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.events import Event, EventKind, EventQueue, Level
 from desktop_app.core.forecasts import Alert, Forecast
 from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS, MemoryStats, RunState, RunStatus
-from desktop_app.core.store import Cell, Store
+from desktop_app.core.store import Cell, History, Store
 from desktop_app.core.telemetry import GPU_FIELDS, HOST_FIELDS, Card, InstanceSample, ProcessSample, Reading, SelfCost
 from desktop_app.core.units import MIB
 from desktop_app.services.facade import (
@@ -340,3 +340,18 @@ class FakeWorkspace:
                     "flood_high_bytes": forecast.flood_high_bytes or float("nan"),
                 },
             )
+
+
+def replace_history(workspace: FakeWorkspace, **columns: Callable[[float], float]) -> None:
+    """The card's history again with other values, by seconds before now."""
+    uuid = workspace.cards.get()[0].uuid
+    old = workspace.store.history(f"gpu:{uuid}")
+    rows = old.since(0)
+    new = History(old.columns)
+    for index, t_s in enumerate(rows.t_s.tolist()):
+        row = rows.values[:, index].copy()
+        for name, value in columns.items():
+            row[old.columns.index(name)] = value(workspace.manual.now_s - t_s)
+        new.append(t_s, row)
+    workspace.store._histories[f"gpu:{uuid}"] = new
+    workspace.store._versioned = tuple(new if part is old else part for part in workspace.store._versioned)
