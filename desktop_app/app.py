@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from desktop_app.core.clock import SessionClock
 from desktop_app.core.errors import ConfigError, ExitCode, FloodmarkError, NoSuchDeviceError
 from desktop_app.core.forecasts import Verdict
+from desktop_app.core.interrupts import ended_by_interrupts
 from desktop_app.core.load import CardLoad
 from desktop_app.core.steps import RunState, RunStatus
 from desktop_app.core.units import format_bytes
@@ -79,7 +80,8 @@ def diagnose(*, as_json: bool, wake: bool) -> int:
     from desktop_app.services import doctor
 
     try:
-        from desktop_app.ui.application import display_problem
+        with ended_by_interrupts():
+            from desktop_app.ui.application import display_problem
     except ImportError as error:
         problem: str | None = f"Qt cannot be loaded: {error}"
     else:
@@ -358,7 +360,8 @@ def _check_output(path: Path | None, *, what: str) -> None:
 
 def _run_with_window(job: Job | None, card_name: str | None, launch: Launch) -> int:
     try:
-        from desktop_app.ui.application import display_problem
+        with ended_by_interrupts():
+            from desktop_app.ui.application import display_problem
     except ImportError as error:
         raise FloodmarkError(
             "qt.unloadable",
@@ -369,7 +372,8 @@ def _run_with_window(job: Job | None, card_name: str | None, launch: Launch) -> 
         raise FloodmarkError("qt.no_display", problem)
     if sys.platform == "win32" and job is not None:
         import torch  # noqa: F401 - before Qt: docs/decisions/002
-    from desktop_app.window import open_main_window
+    with ended_by_interrupts():
+        from desktop_app.window import open_main_window
 
     must_train = job is not None and job.scenario is not None
     endpoint = open_endpoint(launch.metrics)  # before the window: a port in use is said on the terminal

@@ -371,15 +371,16 @@ def wait_for_steps(sessions: Path, child: subprocess.Popen[bytes]) -> Path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
-def test_ctrl_c_while_modules_are_imported_shows_no_stack(tmp_path: Path) -> None:
-    program = """
+@pytest.mark.parametrize(("module", "command_name"), [("desktop_app.cli", "--version"), ("PySide6.QtGui", "doctor")])
+def test_ctrl_c_while_modules_are_imported_shows_no_stack(tmp_path: Path, module: str, command_name: str) -> None:
+    program = f"""
 import os, runpy, signal, sys
 class Interrupting:
     def find_spec(self, name, *_):
-        if name == "desktop_app.cli":
+        if name == "{module}":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupting())
-sys.argv = ["floodmark", "--version"]
+sys.argv = ["floodmark", "{command_name}"]
 runpy.run_module("desktop_app", run_name="__main__")
 """
     done = subprocess.run(
