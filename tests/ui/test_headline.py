@@ -180,7 +180,7 @@ def test_error_text_in_chinese_leaves_out_an_english_line_that_says_no_more(
     qapp: object, translators: Translators
 ) -> None:
     translators.use("zh_CN")
-    for code in ("telemetry.simulated", "recorder.trouble", "checkpoint.failed", "data.skipped"):
+    for code in ("recorder.trouble", "checkpoint.failed", "data.skipped"):
         found = errors.text(code, "An English line.")
         assert found
         assert "English" not in found, code
