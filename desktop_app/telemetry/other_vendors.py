@@ -17,6 +17,7 @@ from typing import Final
 
 from desktop_app.core.errors import NoSuchDeviceError
 from desktop_app.telemetry.catalogue import CatalogueCard, find_card
+from desktop_app.telemetry.kernel_driver import bound_driver
 from desktop_app.telemetry.runtime_power import PCI_DEVICES, RuntimePower, read_hex
 
 # PCI vendors (pci.ids; the makers' device plugins for Kubernetes for those that are not in it), as the catalogue writes
@@ -89,7 +90,7 @@ def pci_cards(devices: Path = PCI_DEVICES, *, names: Sequence[Path] = _PCI_NAMES
                 name=name,
                 bus_id=folder.name,
                 device_id=device,
-                kernel_driver=_driver(folder),
+                kernel_driver=bound_driver(folder),
                 asleep=power.is_asleep(folder.name),
                 known=_known(VENDORS[vendor], name),
             )
@@ -148,13 +149,6 @@ def _mac_chip() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None
-
-
-def _driver(folder: Path) -> str | None:
-    try:
-        return (folder / "driver").readlink().name
-    except OSError:
-        return None
 
 
 def _pci_name(vendor: int, device: int, files: Sequence[Path]) -> str | None:

@@ -21,6 +21,7 @@ from desktop_app.core.telemetry import (
 )
 from desktop_app.telemetry.backend import Backend, back_fill, card_errors, has_changed, instances, missing
 from desktop_app.telemetry.card_memory import CardMemory
+from desktop_app.telemetry.kernel_driver import NVIDIA_DRIVER
 from desktop_app.telemetry.nvml_facts import with_torch_indexes
 from desktop_app.telemetry.runtime_power import NVIDIA, RuntimePower
 
@@ -60,6 +61,9 @@ class RestingBackend:
         self._power = power or RuntimePower()
         self._memory = memory
         self._cards: tuple[Card, ...] = ()
+        self._handed_out: tuple[Card, ...] = ()  # by the last opening: those that are asked for
+        self._left_asleep: tuple[str, ...] = ()  # bus ids of all there were, where none was woken to be known
+        self._never_there: frozenset[str] = frozenset()  # handed out from memory, and the driver has others
         self._may_all_sleep = False
         self._was_open = False  # the driver has told them
         self._idle_since_s: dict[str, float] = {}  # of the cards on which nothing runs
@@ -83,21 +87,19 @@ class RestingBackend:
         """The cards; while resting, those that were there. Cards that all sleep and are known from before are left
         asleep; else the first opening wakes them, because nobody knows them."""
         with self._lock:
-            if self.is_resting:
-                return self._cards
-            sleeping = self._power.sleeping(NVIDIA) if not self._cards else ()
-            known = self._memory.recall(sleeping) if self._memory is not None and sleeping else ()
-            if known and not self._wanted and len(sleeping) == len(self._power.all_of(NVIDIA)):
-                _log.info("%s asleep: left so", ", ".join(card.name for card in known))
-                self._cards, self._may_all_sleep = with_torch_indexes(known), True
-                self._closed_s, self._slept = self._now_s(), {card.uuid for card in known}
-                return self._cards
-            for bus_id in sleeping:
-                _log.info("the card at %s sleeps; it is woken once, to be known", bus_id)
-            return self._open()
+            if not self.is_resting and not self._are_left_asleep():
+                self._open()
+            self._handed_out, self._never_there = self._cards, frozenset()
+            return self._cards
 
     def has_changed(self) -> bool:
-        return self._was_open and has_changed(self._base)
+        """Also whether the driver has said something else of them than was known from before, until they are opened
+        anew; and before it is asked first, whether the kernel's driver has others."""
+        if self._cards != self._handed_out:
+            return True
+        if self._was_open:
+            return has_changed(self._base)
+        return self.is_resting and self._driven() != self._left_asleep
 
     def wake(self) -> None:
         """Something uses a card or is about to: all are read from the next look on. Any thread."""
@@ -115,8 +117,10 @@ class RestingBackend:
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
         """All of ``FAST_FIELDS``; the moment at which a rest begins or ends."""
         with self._lock:
-            if self._sleeps_on() if self.is_resting else self._rests():
+            if self._are_let_go():
                 return missing(FAST_FIELDS, Reason.ASLEEP)
+        if card.uuid in self._never_there:
+            return missing(FAST_FIELDS, Reason.NOT_READ_YET)
         readings = self._unless_resting(lambda: self._base.read_fast(card), None)
         if readings is None:  # let go meanwhile, for another card
             return missing(FAST_FIELDS, Reason.ASLEEP)
@@ -125,6 +129,8 @@ class RestingBackend:
         return readings
 
     def read_slow(self, card: Card) -> Mapping[str, Reading]:
+        if card.uuid in self._never_there:
+            return missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.NOT_READ_YET)
         return self._unless_resting(
             lambda: self._base.read_slow(card), missing(SLOW_FIELDS + DETAIL_FIELDS, Reason.ASLEEP)
         )
@@ -152,13 +158,35 @@ class RestingBackend:
             self._closed_s = None
             self._base.close()
 
-    def _open(self) -> tuple[Card, ...]:
-        self._cards, self._was_open = self._base.open(), True
+    def _driven(self) -> tuple[str, ...]:
+        """Bus ids of those that NVIDIA's driver has."""
+        return self._power.driven_by(NVIDIA_DRIVER, vendor=NVIDIA)
+
+    def _are_left_asleep(self) -> bool:
+        """Whether the first opening needs no driver, because all sleep and are known."""
+        driven = () if self._cards else self._driven()
+        sleeping = tuple(bus_id for bus_id in driven if self._power.is_asleep(bus_id))
+        known: tuple[Card, ...] = ()
+        if self._memory is not None and sleeping and sleeping == driven and not self._wanted:
+            known = self._memory.recall(driven)
+        if known:
+            _log.info("%s asleep: left so", ", ".join(card.name for card in known))
+            self._cards, self._may_all_sleep, self._left_asleep = with_torch_indexes(known), True, driven
+            self._closed_s, self._slept = self._now_s(), {card.uuid for card in known}
+            return True
+        for bus_id in sleeping:
+            _log.info("the card at %s sleeps; it is woken once, to be known", bus_id)
+        return False
+
+    def _open(self) -> None:
+        cards = self._base.open()
+        if not self._was_open:
+            self._never_there = frozenset(card.uuid for card in self._cards) - {card.uuid for card in cards}
+        self._cards, self._was_open = cards, True
         self._may_all_sleep = all(self._power.may_sleep(card.bus_id) for card in self._cards)
         self._idle_since_s.clear()
         if self._memory is not None and self._may_all_sleep:
             self._memory.keep(self._cards)
-        return self._cards
 
     def _unless_resting(self, ask: Callable[[], _T], resting: _T) -> _T:
         """A call into the driver, under which it is not closed."""
@@ -171,6 +199,10 @@ class RestingBackend:
         finally:
             with self._lock:
                 self._under_way -= 1
+
+    def _are_let_go(self) -> bool:
+        """Whether nobody is to be asked at this look: they are let go, now or before."""
+        return self._sleeps_on() if self.is_resting else self._rests()
 
     def _rests(self) -> bool:
         """Whether the cards were just let go."""

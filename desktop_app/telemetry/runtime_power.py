@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from desktop_app.telemetry.kernel_driver import bound_driver
+
 PCI_DEVICES: Final = Path("/sys/bus/pci/devices")
 # power/runtime_status of Documentation/ABI/testing/sysfs-devices-power.
 _ASLEEP: Final = frozenset({"suspended", "suspending"})
@@ -30,10 +32,6 @@ class RuntimePower:
         """The kernel lets the card sleep when nothing has it open."""
         return self._read(bus_id, "control") == "auto" and self._read(bus_id, "runtime_status") in _KNOWN
 
-    def sleeping(self, vendor: int) -> tuple[str, ...]:
-        """Bus ids of the display controllers of a maker that sleep."""
-        return tuple(bus_id for bus_id in self.all_of(vendor) if self.is_asleep(bus_id))
-
     def identity(self, bus_id: str) -> str | None:
         """Which part is in that place: numbers of the device and of its board."""
         folder = self._pci_devices / kernel_bus_id(bus_id)
@@ -51,6 +49,10 @@ class RuntimePower:
             for device in devices
             if read_hex(device / "vendor") == vendor and (read_hex(device / "class") or 0) >> 16 == _DISPLAY
         )
+
+    def driven_by(self, driver: str, *, vendor: int) -> tuple[str, ...]:
+        """Those of a maker's display controllers that this driver of the kernel is bound to."""
+        return tuple(each for each in self.all_of(vendor) if bound_driver(self._pci_devices / each) == driver)
 
     def _read(self, bus_id: str | None, name: str) -> str:
         if not bus_id:

@@ -117,6 +117,7 @@ class Sampler:
         self._failed = False  # the last tick ended in an unexpected error
         self._out: dict[str, Reason] = {}  # lost, waiting for the next opening
         self._seen_s: dict[str, float] = {}  # when each card was read last, since it was last out
+        self._met: set[str] = set()  # cards that have had a value; others may be known from another time only
         self._returning: set[str] = set()  # found again, not read yet
         self._opening = False  # an opening is under way
         self._blocked: dict[Errand, list[str]] = {}  # calls that are told as outages, and of which cards
@@ -362,6 +363,8 @@ class Sampler:
         self._is_open = True
         present = {card.uuid: card for card in cards}
         self._cards.update(present)  # a lost card stays on the list
+        for uuid in self._cards.keys() - present.keys() - self._out.keys() - self._met:
+            del self._cards[uuid]  # it was never there
         self._sink.on_cards(tuple(self._cards.values()))
         self._returning = self._out.keys() & present.keys()
         self._out = {uuid: reason for uuid, reason in self._out.items() if uuid not in present}
@@ -378,6 +381,8 @@ class Sampler:
         for sample in reading.filled:
             self._sink.on_filled(sample)
         self._sink.on_gpu(GpuSample(t_s, uuid, reading.readings, late))
+        if uuid not in self._met and any(each.value is not None for each in reading.readings.values()):
+            self._met.add(uuid)
         self._seen_s[uuid] = t_s
         self._delivered += 1
 

@@ -79,6 +79,7 @@ class Laptop:
         (self.power / "control").write_text(f"{control}\n")
         for name, text in (("vendor", "0x10de\n"), ("class", "0x030000\n")):
             (self.power.parent / name).write_text(text)
+        (self.power.parent / "driver").symlink_to("../../../bus/pci/drivers/nvidia")
         self.set("active")
         self.driver = Driver(count)
         self.now_s = 0.0
@@ -236,11 +237,11 @@ def test_the_kernels_files(tmp_path: Path) -> None:
     for status, asleep in (("active", False), ("suspended", True), ("suspending", True), ("resuming", False)):
         laptop.set(status)
         assert (power.is_asleep(BUS_ID), power.may_sleep(BUS_ID)) == (asleep, True), status
-        assert power.sleeping(NVIDIA) == (("0000:01:00.0",) if asleep else ())
-        assert power.sleeping(0x1002) == ()
     for unknown in (None, "", "00000000:02:00.0", "no bus id"):
         assert (power.is_asleep(unknown), power.may_sleep(unknown)) == (False, False)
-    assert RuntimePower(tmp_path / "nowhere").sleeping(NVIDIA) == ()
+    assert power.driven_by("nvidia", vendor=NVIDIA) == power.all_of(NVIDIA) == ("0000:01:00.0",)
+    assert power.driven_by("nouveau", vendor=NVIDIA) == power.all_of(0x1002) == ()
+    assert RuntimePower(tmp_path / "nowhere").all_of(NVIDIA) == ()
     assert [
         kernel_bus_id(text) for text in ("00000000:01:00.0", "00000001:AF:00.0", "0000:01:00.0", "10000:E1:00.0")
     ] == [

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from desktop_app.core.clock import SessionClock
 from desktop_app.core.telemetry import (
     DETAIL_FIELDS,
     FAST_FIELDS,
     SLOW_FIELDS,
     Card,
     EnergySource,
-    MigInstance,
+    GpuSample,
     ProcessSample,
     Reading,
     Reason,
 )
 from desktop_app.telemetry.backend import missing
 from desktop_app.telemetry.card_memory import CardMemory
+from desktop_app.telemetry.host import HostReader
 from desktop_app.telemetry.resting import RestingBackend
 from desktop_app.telemetry.runtime_power import RuntimePower
+from desktop_app.telemetry.sampler import Sampler
 
 PLACES = ("0000:01:00.0", "0000:02:00.0")
 
@@ -84,20 +88,37 @@ class Machine:
             (self.folder / place / "power" / "control").write_text("auto\n")
             for name, text in (("vendor", "0x10de"), ("class", "0x030000"), ("device", "0x28a0")):
                 (self.folder / place / name).write_text(f"{text}\n")
+            self.bind(place, "nvidia")
             self.set(place, "active")
         self.path = folder / "cards.json"
         self.driver = Driver()
+        self.loaded: str | None = "550.54.14"
         self.now_s = 0.0
         self.backend = self.start()
 
     def start(self) -> RestingBackend:
         """A session of its own."""
         power = RuntimePower(self.folder)
-        memory = CardMemory(self.path, identity=power.identity)
+        memory = CardMemory(self.path, identity=power.identity, driver=lambda: self.loaded)
         return RestingBackend(self.driver, now_s=lambda: self.now_s, power=power, memory=memory)
 
     def set(self, place: str, status: str) -> None:
         (self.folder / place / "power" / "runtime_status").write_text(f"{status}\n")
+
+    def bind(self, place: str, driver: str | None) -> None:
+        link = self.folder / place / "driver"
+        link.unlink(missing_ok=True)
+        if driver is not None:
+            link.symlink_to(f"../../../bus/pci/drivers/{driver}")
+
+    def start_asleep(self) -> tuple[Card, ...]:
+        """A session, and another one that begins when all sleep."""
+        self.backend.open()
+        self.backend.close()
+        for place in PLACES:
+            self.set(place, "suspended")
+        self.backend = self.start()
+        return self.backend.open()
 
     def seconds(self, count: int) -> list[Reading]:
         """Slow ticks; the power of each card at the last."""
@@ -222,20 +243,112 @@ class TestFromSessionToSession:
         machine.backend.open()
         assert machine.driver.opened == 2
 
-    def test_what_is_kept_comes_back_as_it_was(self, tmp_path: Path) -> None:
-        memory = CardMemory(tmp_path / "deep" / "cards.json", identity=lambda _: "10de 28a0 - -")
-        cards = Driver().cards
-        memory.keep(cards)
-        assert memory.recall(PLACES) == cards
-        assert memory.recall(PLACES[:1]) == ()
-        assert CardMemory(tmp_path / "deep" / "cards.json", identity=lambda _: None).recall(PLACES) == ()
+    def test_another_version_of_the_driver_wakes_them_once(self, machine: Machine) -> None:
+        machine.start_asleep()
+        machine.backend.close()
+        machine.loaded = "580.65.06"
+        for opened in (2, 2):  # the second time they are known from this version
+            machine.backend = machine.start()
+            machine.backend.open()
+            machine.backend.close()
+            assert machine.driver.opened == opened
 
-    def test_a_card_in_slices_is_not_kept(self, tmp_path: Path) -> None:
-        memory = CardMemory(tmp_path / "cards.json", identity=lambda _: "x")
-        card = replace(Driver().cards[0], instances=(MigInstance("MIG-1", "1g", 1, 0),))
-        memory.keep([card])
-        assert not (tmp_path / "cards.json").exists()
+    @pytest.mark.parametrize("driver", [None, "nouveau", "vfio-pci"])
+    def test_a_card_that_another_driver_has_is_not_recalled(self, machine: Machine, driver: str | None) -> None:
+        machine.start_asleep()
+        machine.bind(PLACES[1], driver)
+        machine.backend = machine.start()
+        machine.backend.open()
+        assert machine.driver.opened == 2
 
-    def test_a_folder_that_cannot_be_written_is_no_trouble(self, tmp_path: Path) -> None:
-        (tmp_path / "file").write_text("")
-        CardMemory(tmp_path / "file" / "cards.json", identity=lambda _: "x").keep(Driver().cards)
+    def test_without_a_driver_nothing_is_recalled(self, machine: Machine) -> None:
+        machine.start_asleep()
+        machine.loaded = None
+        machine.backend = machine.start()
+        machine.backend.open()
+        assert machine.driver.opened == 2
+
+    def test_what_the_driver_says_after_waking_is_a_change_once(self, machine: Machine) -> None:
+        """It keeps 600 MiB for itself, and not 200 as it was remembered: the brim is lower."""
+        machine.driver.cards = tuple(replace(card, driver_reserved_bytes=200 * 2**20) for card in machine.driver.cards)
+        known = machine.start_asleep()
+        assert [card.capacity_bytes for card in known] == [7992 * 2**20] * 2
+        machine.driver.cards = tuple(replace(card, driver_reserved_bytes=600 * 2**20) for card in known)
+        assert not machine.backend.has_changed()
+        machine.set(PLACES[0], "active")
+        assert machine.seconds(1) == [READ, READ]
+        assert machine.backend.has_changed()
+        machine.backend.close()
+        assert [card.capacity_bytes for card in machine.backend.open()] == [7592 * 2**20] * 2
+        assert not machine.backend.has_changed()
+        machine.seconds(60)
+        assert not machine.backend.has_changed()
+
+    def test_another_board_of_the_same_part_is_no_lost_card(self, machine: Machine) -> None:
+        known = machine.start_asleep()
+        machine.driver.cards = (replace(known[0], uuid="GPU-new"), known[1])
+        machine.set(PLACES[0], "active")
+        asked = {**machine.backend.read_fast(known[0]), **machine.backend.read_slow(known[0])}
+        assert set(asked.values()) == {Reading(None, Reason.NOT_READ_YET)}
+        assert machine.backend.read_fast(known[1])["power_w"] == READ
+        assert machine.backend.has_changed()
+        machine.backend.close()
+        assert machine.backend.open() == machine.driver.cards
+        assert not machine.backend.has_changed()
+
+    def test_one_that_is_plugged_in_while_they_sleep_is_a_change(self, machine: Machine) -> None:
+        machine.start_asleep()
+        place = machine.folder / "0000:07:00.0"
+        place.mkdir()
+        for name, text in (("vendor", "0x10de"), ("class", "0x030200")):
+            (place / name).write_text(f"{text}\n")
+        assert not machine.backend.has_changed(), "the driver does not have it yet"
+        machine.bind(place.name, "nvidia")
+        assert machine.backend.has_changed()
+        machine.backend.close()
+        machine.backend.open()
+        assert machine.driver.opened == 2
+        assert not machine.backend.has_changed()
+
+    def test_under_the_sampler_another_board_takes_the_place(self, machine: Machine) -> None:
+        known = machine.start_asleep()
+        machine.driver.cards = (replace(known[0], uuid="GPU-new"), known[1])
+        sink: Any = Sink()
+        clock = SessionClock(monotonic=lambda: machine.now_s, anchor_wall_s=0.0, origin_s=0.0)
+
+        def wait(seconds: float) -> None:
+            machine.now_s += seconds
+            machine.set(PLACES[0], "suspended" if machine.now_s < 12.0 else "active")
+            if machine.now_s >= 25.0:
+                sampler.stop(0.0)
+
+        sampler = Sampler(
+            machine.backend, clock, sink=sink, host=HostReader(), wait=wait, asleep=lambda: 0.0, interval_s=0.5
+        )
+        sampler.run()
+        assert [[card.uuid for card in cards] for cards in sink.cards] == [["GPU-0", "GPU-1"], ["GPU-1", "GPU-new"]]
+        assert sink.outages == []
+        read = {sample.uuid for sample in sink.samples if sample.readings["power_w"] == READ}
+        assert read == {"GPU-1", "GPU-new"}
+        assert machine.driver.opened == 3, "before, when one was awake, and because it was another one"
+
+
+class Sink:
+    """Keeps what the sampler says of cards; the rest goes nowhere."""
+
+    def __init__(self) -> None:
+        self.cards: list[tuple[Card, ...]] = []
+        self.samples: list[GpuSample] = []
+        self.outages: list[object] = []
+
+    def on_cards(self, cards: tuple[Card, ...]) -> None:
+        self.cards.append(cards)
+
+    def on_gpu(self, sample: GpuSample) -> None:
+        self.samples.append(sample)
+
+    def on_outage(self, *what: object) -> None:
+        self.outages.append(what)
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return lambda *_: None
