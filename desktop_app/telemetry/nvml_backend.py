@@ -36,6 +36,7 @@ from desktop_app.telemetry.nvml_facts import (
     driver_versions,
     with_torch_indexes,
 )
+from desktop_app.telemetry.nvml_fast import lane_fields
 from desktop_app.telemetry.processes import ProcessDirectory
 
 _log = logging.getLogger(__name__)
@@ -66,8 +67,9 @@ class NvmlBackend:
     """All NVIDIA cards of the machine. Runs in: one thread at a time for each card; every call may block in the driver.
 
     A card that is lost answers ``gpu_lost`` in every field while the others go on; ``close`` and ``open`` look for it
-    again and keep the session's energy of each card. ``fast_fields``: loads, a power and what else is wanted often;
-    the others are not asked for then.
+    again and keep the session's energy of each card. ``fast_fields``: what the fast lane of this backend is, if not all
+    (to compare its cost with a reader that has fewer); the others are not asked for and have no reading then. Raises
+    ``ValueError`` where ``lane_fields`` does.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class NvmlBackend:
         self._clock = clock
         self._system_memory = system_memory
         self._wall_clock = wall_clock
-        self._fast_fields = fast_fields
+        self._fast_fields = lane_fields(fast_fields)
         self._door = NvmlDoor(monotonic=clock.now_s)
         self._cards: dict[str, NvmlCard] = {}
         self._handles: dict[str, Any] = {}
@@ -119,7 +121,7 @@ class NvmlBackend:
         return self._gpus() != self._gpus_at_opening or any(card.is_split_anew for card in self._cards.values())
 
     def read_fast(self, card: Card) -> Mapping[str, Reading]:
-        """All of ``FAST_FIELDS``, or of those that this backend was told to read."""
+        """All of the fast lane: ``FAST_FIELDS``, unless this backend was made with fewer."""
         reader = self._reader(card)
         if reader is None:
             return missing(self._fast_fields, Reason.GPU_LOST)

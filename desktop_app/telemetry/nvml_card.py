@@ -121,7 +121,7 @@ class NvmlCard:
         )
 
     def read_fast(self, t_s: float) -> Mapping[str, Reading]:
-        """All of the fast fields. ``t_s``: session time, for rates."""
+        """All of ``fast_fields``. ``t_s``: session time, for rates."""
         readings = self._fast.read(t_s)
         looked_s, self._looked_s = self._looked_s, t_s
         if looked_s is not None and t_s - looked_s >= RARE_S:

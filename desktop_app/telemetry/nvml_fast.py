@@ -59,14 +59,24 @@ _SIMPLE: Final = {
     "sm_clock_mhz": (_SM_CLOCK, 0, CLOCK_MHZ, 1.0),
     "memory_clock_mhz": (_MEMORY_CLOCK, 0, CLOCK_MHZ, 1.0),
 }
+# The first two are judged by each other and by the power; without load and heat a card has no sensors.
+_NEEDED: Final = frozenset({"utilization_percent", "memory_utilization_percent", "power_average_w", "temperature_c"})
 _USED_MEMORY: Final = "memory_used_bytes"
 _SENSED: Final = (*_SIMPLE, "power_w", "power_average_w")  # zeros in all of them: a card without sensors
 _MILLI: Final = 1e-3
 _AVERAGE: Final = "power_average_w"
 
 
+def lane_fields(wanted: Sequence[str]) -> tuple[str, ...]:
+    """The same fields, if a fast lane can be made of them: of ``FAST_FIELDS``, with both loads, the average power and
+    the temperature, by which others are judged. Raises ``ValueError``."""
+    if not _NEEDED <= set(wanted) <= set(FAST_FIELDS):
+        raise ValueError(f"a fast lane is some of {FAST_FIELDS} with {sorted(_NEEDED)}, and not {tuple(wanted)}")
+    return tuple(wanted)
+
+
 class FastLane:
-    """Reads ``FAST_FIELDS`` of one open card, or those ``fields`` of them: the loads, temperature, a power and more.
+    """Reads ``FAST_FIELDS`` of one open card, or those ``fields`` of them that ``lane_fields`` allows.
     Runs in: one thread at a time."""
 
     def __init__(
@@ -83,6 +93,7 @@ class FastLane:
         def panel(*calls: Call) -> Panel:
             return Panel(door, handle, calls, owner=owner)
 
+        fields = lane_fields(fields)
         self._system_memory = system_memory if traits.shared_memory else None
         self._reads_memory, self._total_bytes = _USED_MEMORY in fields, total_bytes
         simple = {field: _SIMPLE[field] for field in _SIMPLE if field in fields}
