@@ -13,28 +13,31 @@ from typing import Any, Final, NamedTuple
 
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.backend import Advice, BackendUnavailable
+from desktop_app.telemetry.nvml_codes import (
+    FUNCTION_NOT_FOUND,
+    INVALID_ARGUMENT,
+    LIBRARY_NOT_FOUND,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    SUCCESS,
+    TIMEOUT,
+    UNINITIALIZED,
+    UNKNOWN,
+)
 from desktop_app.telemetry.nvml_lists import bounded
 from desktop_app.telemetry.plausibility import Range, judge
 
 _log = logging.getLogger(__name__)
 
-# Return codes of nvml.h (nvmlReturn_t).
-SUCCESS: Final = 0
-_UNINITIALIZED: Final = 1
-_INVALID_ARGUMENT: Final = 2
-_NOT_SUPPORTED: Final = 3
-_NOT_FOUND: Final = 6
-_LIBRARY_NOT_FOUND: Final = 12
-FUNCTION_NOT_FOUND: Final = 13
-_UNKNOWN: Final = 999
+# What a return code (nvmlReturn_t) means for a reader; all others: unknown error.
 _REASONS: Final = {
-    1: Reason.NO_DRIVER,  # uninitialized: the library was shut down or the driver reloaded
-    3: Reason.NOT_SUPPORTED,
+    UNINITIALIZED: Reason.NO_DRIVER,  # the library was shut down or the driver reloaded
+    NOT_SUPPORTED: Reason.NOT_SUPPORTED,
     4: Reason.NO_PERMISSION,
-    6: Reason.NOT_SUPPORTED,  # not found: the card has no such part
+    NOT_FOUND: Reason.NOT_SUPPORTED,  # the card has no such part
     9: Reason.NO_DRIVER,  # driver not loaded
-    10: Reason.TIMED_OUT,
-    _LIBRARY_NOT_FOUND: Reason.NO_DRIVER,
+    TIMEOUT: Reason.TIMED_OUT,
+    LIBRARY_NOT_FOUND: Reason.NO_DRIVER,
     FUNCTION_NOT_FOUND: Reason.NOT_SUPPORTED,
     15: Reason.GPU_LOST,
     16: Reason.GPU_LOST,  # reset required
@@ -189,8 +192,8 @@ class NvmlDoor:
     def field(self, owner: str, field_id: int, *, timestamp: int, kind: int, code: int, raw: int) -> Answer:
         """One field value out of the parts of its struct (``FIELD_LAYOUT``)."""
         # A driver that does not know the field may leave the struct as it was: success, no type, no time, zero.
-        if code == _INVALID_ARGUMENT or (code == SUCCESS and timestamp == 0 and kind == 0):
-            code = _NOT_SUPPORTED
+        if code == INVALID_ARGUMENT or (code == SUCCESS and timestamp == 0 and kind == 0):
+            code = NOT_SUPPORTED
         if code != SUCCESS:
             return self._refuse((owner, "field", field_id), code)
         if kind == UNSIGNED_INT:
@@ -238,7 +241,7 @@ class NvmlDoor:
         """(return code, value) of ``pynvml.<call>``; nothing is remembered. For calls that wait."""
         pynvml = self._pynvml
         if pynvml is None:
-            return _UNINITIALIZED, None
+            return UNINITIALIZED, None
         function = getattr(pynvml, call, None)
         if function is None:
             return FUNCTION_NOT_FOUND, None
@@ -268,13 +271,13 @@ class NvmlDoor:
         try:
             return Answer(function(*arguments))
         except pynvml.NVMLError as error:
-            if nothing is not None and error.value in (SUCCESS, _NOT_FOUND):  # the bindings raise success without data
+            if nothing is not None and error.value in (SUCCESS, NOT_FOUND):  # the bindings raise success without data
                 return Answer(nothing)
             return self._refuse(key, int(error.value))
         except pynvml.NVMLLibraryMismatchError:  # how the bindings name a missing symbol in a few calls
             return self._refuse(key, FUNCTION_NOT_FOUND)
         except UnicodeDecodeError:  # a string that is none
-            return self._refuse(key, _UNKNOWN)
+            return self._refuse(key, UNKNOWN)
 
     def _refuse(self, key: tuple[object, ...], code: int) -> Answer:
         reason = _REASONS.get(code, Reason.UNKNOWN_ERROR)
@@ -300,7 +303,7 @@ def memory_answer(door: NvmlDoor, handle: Any, uuid: str, *, v2: bool) -> Answer
 
 def _unavailable(code: int) -> BackendUnavailable:
     reason = _REASONS.get(code, Reason.UNKNOWN_ERROR)
-    if code == _LIBRARY_NOT_FOUND:
+    if code == LIBRARY_NOT_FOUND:
         return BackendUnavailable(reason, "NVIDIA's driver library (NVML) is not installed", Advice.INSTALL_DRIVER)
     if reason is Reason.NO_DRIVER:
         return BackendUnavailable(

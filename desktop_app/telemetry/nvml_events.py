@@ -12,13 +12,12 @@ from typing import Any, Final
 
 from desktop_app.core.telemetry import CardError, Reason
 from desktop_app.telemetry.nvml import NvmlDoor, reason_of
+from desktop_app.telemetry.nvml_codes import TIMEOUT
 from desktop_app.telemetry.plausibility import XID
 
 _log = logging.getLogger(__name__)
 
-# Constants of nvml.h.
-_XID_CRITICAL_ERROR: Final = 0x8  # nvmlEventTypeXidCriticalError
-_TIMEOUT: Final = 10
+_XID_CRITICAL_ERROR: Final = 0x8  # nvmlEventTypeXidCriticalError of nvml.h
 # The end of a session waits for a wait under way, so it is short; four a second cost nothing to speak of.
 _WAIT_MS: Final = 250
 _DRAIN_S: Final = 0.6  # two waits and some
@@ -112,7 +111,7 @@ class XidWatch:
                 stopping.wait(_PAUSE_S)
                 continue
             code, data = self._door.attempt("nvmlEventSetWait_v2", event_set, _WAIT_MS)
-            if stopping.is_set() or code == _TIMEOUT:
+            if stopping.is_set() or code == TIMEOUT:
                 continue
             if code:
                 _log.info("errors of the cards cannot be waited for: code %d", code)

@@ -16,13 +16,12 @@ from desktop_app.core.telemetry import Reason
 from desktop_app.telemetry.nvml import (
     ALL_32,
     FIELD_LAYOUT,
-    FUNCTION_NOT_FOUND,
-    SUCCESS,
     UNSIGNED_INT,
     UNSIGNED_LONG_LONG,
     Answer,
     NvmlDoor,
 )
+from desktop_app.telemetry.nvml_codes import FUNCTION_NOT_FOUND, SUCCESS
 
 _FIELD_VALUES: Final = "nvmlDeviceGetFieldValues"
 # The parts of ``FIELD_LAYOUT`` that are looked at: id, time, type, code, value
@@ -114,9 +113,9 @@ class FieldsGauge:
         self._whole_doubtful = True
         self._ask_for(tuple(self._doubtful))
 
-    def read(self) -> list[Any]:
+    def read(self) -> list[int | float | Reason]:
         """A value, or the ``Reason`` for none, for each id in order. Fields with a verdict are not asked."""
-        values: list[Any] = [Reason.NOT_READ_YET] * len(self._ids)
+        values: list[int | float | Reason] = [Reason.NOT_READ_YET] * len(self._ids)
         if self._doubtful:
             self._take_verdicts(values)
         if not self._asked:
@@ -148,7 +147,7 @@ class FieldsGauge:
             for field_id, value, bits in zip(self._ids, self.read(), self.bits, strict=True)
         }
 
-    def _take_verdicts(self, values: list[Any]) -> None:
+    def _take_verdicts(self, values: list[int | float | Reason]) -> None:
         """Settle which fields are asked this time."""
         for number in tuple(self._doubtful):
             verdict = self._door.verdict((self._owner, "field", self._ids[number]))
@@ -181,10 +180,11 @@ class FieldsGauge:
         self._whole_doubtful = code != SUCCESS
         return self._door.refused(whole, code) if self._whole_doubtful else None
 
-    def _unusual(self, number: int, timestamp: int, kind: int, code: int, raw: int) -> Any:
+    def _unusual(self, number: int, timestamp: int, kind: int, code: int, raw: int) -> int | float | Reason:
         answer = self._door.field(self._owner, self._ids[number], timestamp=timestamp, kind=kind, code=code, raw=raw)
         self.bits[number] = answer.bits
         if answer.reason is None:
-            return answer.value
+            value: int | float = answer.value
+            return value
         self._doubtful.add(number)
         return answer.reason

@@ -12,9 +12,8 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
-_INSUFFICIENT_SIZE: Final = 7  # nvmlReturn_t
-_FUNCTION_NOT_FOUND: Final = 13
-_UNKNOWN: Final = 999
+from desktop_app.telemetry.nvml_codes import FUNCTION_NOT_FOUND, INSUFFICIENT_SIZE, UNKNOWN
+
 _NOT_AVAILABLE: Final = 2**64 - 1
 _FIRST: Final = 32
 _MOST: Final = 8192  # the buffer of samples by process holds some thousand; the others a hundred
@@ -40,7 +39,7 @@ def _processes(name: str, pynvml: ModuleType, handle: Any) -> list[ListedProcess
     while True:
         count, entries = ctypes.c_uint(room), (pynvml.c_nvmlProcessInfo_v2_t * room)()
         code = function(handle, ctypes.byref(count), entries)
-        if code == _INSUFFICIENT_SIZE and room < count.value <= _MOST:
+        if code == INSUFFICIENT_SIZE and room < count.value <= _MOST:
             room = min(2 * count.value, _MOST)
             continue
         _check(pynvml, code)
@@ -71,7 +70,7 @@ def _use(pynvml: ModuleType, handle: Any, since_us: int) -> list[Any]:
     function = _function(pynvml, "nvmlDeviceGetProcessUtilization")
     since, count = ctypes.c_ulonglong(since_us), ctypes.c_uint()
     code = function(handle, None, ctypes.byref(count), since)
-    if code != _INSUFFICIENT_SIZE:
+    if code != INSUFFICIENT_SIZE:
         raise pynvml.NVMLError(code)
     room = _believed(pynvml, count.value, _MOST)
     entries = (pynvml.c_nvmlProcessUtilizationSample_t * room)()
@@ -84,7 +83,7 @@ def _newer_use(pynvml: ModuleType, handle: Any, since_us: int) -> list[Any]:
     asked = pynvml.c_nvmlProcessesUtilizationInfo_v1_t()
     asked.version, asked.lastSeenTimeStamp = pynvml.ProcessesUtilizationInfo_v1, since_us
     code = function(handle, ctypes.byref(asked))
-    if code != _INSUFFICIENT_SIZE:
+    if code != INSUFFICIENT_SIZE:
         raise pynvml.NVMLError(code)
     room = _believed(pynvml, asked.processSamplesCount, _MOST)
     entries = (pynvml.c_nvmlProcessUtilizationInfo_v1_t * room)()
@@ -110,7 +109,7 @@ _CALLS: Final[Mapping[str, Callable[..., Any]]] = {
 def _function(pynvml: ModuleType, name: str) -> Any:
     function = getattr(pynvml.nvmlLib, name, None)
     if function is None:
-        raise pynvml.NVMLError(_FUNCTION_NOT_FOUND)
+        raise pynvml.NVMLError(FUNCTION_NOT_FOUND)
     return function
 
 
@@ -122,5 +121,5 @@ def _check(pynvml: ModuleType, code: int) -> None:
 def _believed(pynvml: ModuleType, count: int, room: int) -> int:
     """A count, unless it is more than there can be."""
     if count > room:
-        raise pynvml.NVMLError(_UNKNOWN)
+        raise pynvml.NVMLError(UNKNOWN)
     return count
