@@ -1,4 +1,5 @@
-"""What a card's generation decides in a log: whether its "power draw" is of the moment or an average."""
+"""What a card's generation or name decides in a log: whether its "power draw" is of the moment or an average, and
+whether it has memory of its own."""
 
 from __future__ import annotations
 
@@ -19,6 +20,14 @@ _NEWER_NAMES: Final = re.compile(
     re.IGNORECASE,
 )
 _ADA: Final = re.compile(r"\bAda\b")  # RTX 2000 Ada is not of the 20 series
+# NVIDIA's parts whose memory is the system's: GB10 (DGX Spark and its kin) and Jetson, by the names that nvidia-smi
+# gives them ("NVIDIA GB10", "Orin (nvgpu)", "NVIDIA Thor"). GH200 has memory of its own, and tells its size.
+_SHARED: Final = re.compile(r"\b(GB10|DGX Spark|Jetson|Tegra|Xavier|Orin|Thor|nvgpu)\b", re.IGNORECASE)
+
+
+def shares_memory(name: str) -> bool:
+    """Whether a card of this name has no memory of its own."""
+    return _SHARED.search(name) is not None
 
 
 def power_is_average(name: str | None, architecture: str | None, compute_capability: str | None = None) -> bool | None:

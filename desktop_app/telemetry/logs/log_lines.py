@@ -5,12 +5,31 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from typing import Final
 
 GZIP: Final = b"\x1f\x8b"
 MOST_BYTES: Final = 1 << 30  # of text, unpacked: six days of eight cards, once a second, in full
+
+# What ends no number in the midst: a closing mark, or a unit that begins no longer one.
+_CLOSED: Final = re.compile(
+    r"(?:[\]})>\"'|%]|[0-9] ?(?:[KMGT]iB|[KMG]B/s|[kMG]?Hz|m?W|°?C|ms|it/s|s/it|tok/s))\s*\Z", re.ASCII
+)
+
+
+class Unfinished(str):
+    """A line without a line end: the file was cut inside it, or is still being written.
+
+    ``closed``: its last value is whole all the same; of another it is not known.
+    """
+
+    __slots__ = ()
+
+    @property
+    def closed(self) -> bool:
+        return _CLOSED.search(self) is not None
 
 
 class TooLargeError(ValueError):
@@ -39,11 +58,21 @@ def decoded(data: bytes) -> str:
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines and their numbers as an editor counts them. What a progress bar overwrote is a line of the same number."""
+    """Lines and their numbers as an editor counts them. What a progress bar overwrote is a line of the same number.
+
+    The last one is ``Unfinished`` where the text does not end with a line end.
+    """
     number, start = 1, 0
     while (end := text.find("\n", start)) >= 0:  # one at a time: a list of short lines is many times the text
         for piece in text[start:end].split("\r"):
             yield number, piece
         number, start = number + 1, end + 1
-    for piece in text[start:].split("\r"):
+    *pieces, last = text[start:].split("\r")
+    for piece in pieces:
         yield number, piece
+    yield number, Unfinished(last) if last.strip() else last
+
+
+def is_open(line: str) -> bool:
+    """Whether the last value of ``line`` may be half of one."""
+    return isinstance(line, Unfinished) and not line.closed

@@ -8,7 +8,7 @@ from typing import Final
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.logs.detail_fields import summed_field
 from desktop_app.telemetry.logs.fields import ECC, POWER_DRAW
-from desktop_app.telemetry.logs.generations import power_is_average
+from desktop_app.telemetry.logs.generations import power_is_average, shares_memory
 from desktop_app.telemetry.logs.record import LoggedCard, LoggedInstance, LoggedProcess, LogRecord, Notes, Stamp, shown
 from desktop_app.telemetry.logs.values import Rule, bus_id_of, measure, uuid_of, whole
 from desktop_app.telemetry.plausibility import IMPLAUSIBLE
@@ -24,6 +24,10 @@ _NOT_IN_MIG: Final = (
 )
 _UNKNOWN_GENERATION: Final = (
     "power.draw taken as the one-second average: the log does not say of which generation the card is"
+)
+_UNNAMED_SHARED: Final = (
+    "memory n/a of a card that works, and whose name the log does not say: taken as shared with the system (GB10, "
+    "Jetson)"
 )
 
 
@@ -103,7 +107,7 @@ class RecordMaker:
         """The record: power by its kind, memory against its total, MIG and shared memory with their reasons."""
         known = self._notes.known
         self.bus_id = self.bus_id or known.bus_id(self.index)
-        self.name = self.name or known.name(self.bus_id)
+        self.name = self.name or known.name(self._card())
         said = {**known.texts(self.bus_id), **self.texts}
         self._settle_power(said)
         self._settle_memory()
@@ -120,7 +124,7 @@ class RecordMaker:
         record = LogRecord(
             line=self.line,
             stamp=self.stamp,
-            card=LoggedCard(self.uuid, self.bus_id, self.name, self.index),
+            card=self._card(),
             readings=self.readings,
             facts=self.facts,
             texts=self.texts,
@@ -131,6 +135,9 @@ class RecordMaker:
         )
         known.remember(record)
         return record
+
+    def _card(self) -> LoggedCard:
+        return LoggedCard(self.uuid, self.bus_id, self.name, self.index)
 
     def _settle_power(self, said: Mapping[str, str]) -> None:
         """``power.draw`` is the moment on older cards and an average on newer: never one for the other."""
@@ -165,11 +172,20 @@ class RecordMaker:
         if total.value is not None and total.value <= 0:
             self.facts["total_bytes"] = IMPLAUSIBLE
         unsupported = Reading(None, Reason.NOT_SUPPORTED)
+        if total == unsupported and used == unsupported and self._shares_memory():
+            self.facts["total_bytes"] = self.readings["memory_used_bytes"] = Reading(None, Reason.UNIFIED_MEMORY)
+
+    def _shares_memory(self) -> bool:
+        """Whether the card has no memory of its own: by its name. Of a log without names, a card that never told the
+        size of its memory and works: tells its load and its heat (cases NV-31)."""
+        if self.name is not None:
+            return shares_memory(self.name)
         load, heat = self.readings.get("utilization_percent"), self.readings.get("temperature_c")
         alive = load is not None and load.value is not None and heat is not None and heat.value is not None
-        if total == unsupported and used == unsupported and alive:
-            # A card that works, tells its load and its heat, and has no memory of its own: GB10, Jetson (cases NV-31).
-            self.facts["total_bytes"] = self.readings["memory_used_bytes"] = Reading(None, Reason.UNIFIED_MEMORY)
+        if not alive or self._notes.known.has_memory(self._card()):
+            return False
+        self._notes.remark(self.line, _UNNAMED_SHARED)
+        return True
 
 
 def _within(process: LoggedProcess, total_bytes: float) -> LoggedProcess:

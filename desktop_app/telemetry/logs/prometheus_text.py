@@ -10,7 +10,7 @@ from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry import metric_names
 from desktop_app.telemetry.logs import detail_fields
 from desktop_app.telemetry.logs import fields as f
-from desktop_app.telemetry.logs.log_lines import numbered_lines
+from desktop_app.telemetry.logs.log_lines import is_open, numbered_lines
 from desktop_app.telemetry.logs.maker import RecordMaker
 from desktop_app.telemetry.logs.record import LogRecord, Notes, Stamp
 from desktop_app.telemetry.logs.values import Quantity, Rule
@@ -177,6 +177,11 @@ def read_prometheus(text: str, notes: Notes) -> Iterator[LogRecord]:
         if not body or body.startswith("#"):
             continue
         found = _SAMPLE.fullmatch(body) if len(body) <= _MOST_CHARACTERS else None
+        if is_open(line):  # the value is whole only where its time follows
+            notes.cut(number, line)
+            found = _SAMPLE.fullmatch(body[: found.start(4)].rstrip()) if found is not None and found[4] else None
+            if found is None:
+                continue
         labels = _labels(found[2] or "") if found is not None else None
         if found is None or labels is None:
             notes.leave_out(number, "not a sample of Prometheus", line)

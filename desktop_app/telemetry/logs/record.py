@@ -90,27 +90,43 @@ class KnownCards:
 
     def __init__(self) -> None:
         self._bus_ids: dict[int, str] = {}
-        self._names: dict[str, str] = {}
+        self._names: dict[str | int, str] = {}
+        self._have_memory: set[str | int] = set()
         self._texts: dict[str, dict[str, str]] = {}
 
     def bus_id(self, index: int | None) -> str | None:
         return None if index is None else self._bus_ids.get(index)
 
-    def name(self, bus_id: str | None) -> str | None:
-        return self._names.get(bus_id or "")
+    def name(self, card: LoggedCard) -> str | None:
+        """The name that an earlier row gave to this card; of a log that says only one name, that one."""
+        found = next((self._names[key] for key in _keys(card) if key in self._names), None)
+        names = set(self._names.values()) if found is None and not _keys(card) else ()
+        return found if len(names) != 1 else next(iter(names))
+
+    def has_memory(self, card: LoggedCard) -> bool:
+        """Whether an earlier row gave the size of its memory."""
+        return any(key in self._have_memory for key in _keys(card) or ("",))
 
     def texts(self, bus_id: str | None) -> Mapping[str, str]:
         return self._texts.get(bus_id or "", {})
 
     def remember(self, record: LogRecord) -> None:
         card = record.card
+        total = record.facts.get("total_bytes")
+        for key in _keys(card) or ("",):
+            if card.name is not None:
+                self._names.setdefault(key, card.name)
+            if total is not None and total.value is not None:
+                self._have_memory.add(key)
         if card.bus_id is None:
             return
         if card.index is not None:
             self._bus_ids[card.index] = card.bus_id
-        if card.name is not None:
-            self._names.setdefault(card.bus_id, card.name)
         self._texts.setdefault(card.bus_id, {}).update(record.texts)
+
+
+def _keys(card: LoggedCard) -> tuple[str | int, ...]:
+    return tuple(key for key in (card.uuid, card.bus_id, card.index) if key is not None)
 
 
 class Notes:
@@ -131,6 +147,10 @@ class Notes:
         self.counts[why] += 1
         if self.counts[why] <= _LINES_KEPT:
             self._kept.append(LeftOut(line, why, shown(text)))
+
+    def cut(self, line: int, text: str) -> None:
+        """The file ends inside ``line``; ``text`` is what there is of it."""
+        self.leave_out(line, f"the file ends inside line {line}: a value that may be half of one does not count", text)
 
     def remark(self, line: int, text: str) -> None:
         self.remarks.setdefault(text, line)

@@ -10,6 +10,7 @@ from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.logs.fields import LIMIT, PROCESS_MEMORY, QUERY, QUERY_CARD, QUERY_TEXTS
+from desktop_app.telemetry.logs.log_lines import Unfinished
 from desktop_app.telemetry.logs.maker import RecordMaker
 from desktop_app.telemetry.logs.record import LoggedProcess, LogRecord, Notes
 from desktop_app.telemetry.logs.times import DateOrder, is_ambiguous, stamp_of
@@ -94,11 +95,11 @@ class CsvTable:
         return len(self._header.columns)
 
     def rows(self, number: int, cells: Sequence[str]) -> Iterator[LogRecord]:
-        """The record of one line."""
+        """The record of one line. Of a row that was cut off, ``cells`` are those that are whole."""
         maker = RecordMaker(number, self._notes)
         process: dict[str, str] = {}
         comma = self._header.separator != ","
-        for column, cell in zip(self._header.columns, cells, strict=True):
+        for column, cell in zip(self._header.columns, cells, strict=False):
             if column.name in _TIME_HEADS and maker.stamp is None:
                 self._time(maker, column.name, cell)
             elif self._of_processes and column.name in _PROCESS_HEADS:
@@ -112,9 +113,31 @@ class CsvTable:
             else:
                 maker.add_part(column.name, cell)
                 maker.keep(column.title if column.unit is None else f"{column.title} [{column.unit}]", cell)
-        if self._of_processes:
+        if self._of_processes and (len(cells) == self.width or "pid" in process):
             self._process(maker, process)
         yield maker.make()
+
+    def cut_row(self, number: int, line: Unfinished, cells: Sequence[str]) -> list[LogRecord]:
+        """What is whole of the row that the file ends in: all before its last cell, and that one where it is closed."""
+        there = cells if line.closed else cells[:-1]
+        if len(there) == self.width:
+            return list(self.rows(number, cells))
+        self._notes.cut(number, line)
+        columns = self._header.columns
+        held = {column.name for column in columns[: len(there)]}
+        says_card = {column.name for column in columns if QUERY_CARD.get(column.name, "name") != "name"}
+        if (says_card and not says_card & held) or not self._fits(there):
+            return []  # whose values these are went with the cut, or they are none
+        records = self.rows(number, there)
+        return [found for found in records if found.readings or found.facts or found.processes or found.raw]
+
+    def _fits(self, cells: Sequence[str]) -> bool:
+        """Whether the beginning of a row can be one of this table, and not of another text."""
+        comma = self._header.separator != ","
+        return all(
+            column.rule is None or measure(cell, column.rule, unit=column.unit, decimal_comma=comma) is not None
+            for column, cell in zip(self._header.columns, cells, strict=False)
+        )
 
     def _time(self, maker: RecordMaker, name: str, cell: str) -> None:
         maker.stamp = stamp_of(cell, order=self._order)

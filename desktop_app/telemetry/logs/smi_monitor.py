@@ -9,6 +9,7 @@ from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.logs import fields as f
+from desktop_app.telemetry.logs.log_lines import Unfinished
 from desktop_app.telemetry.logs.maker import RecordMaker
 from desktop_app.telemetry.logs.record import LoggedProcess, LogRecord, Notes
 from desktop_app.telemetry.logs.times import stamp_of
@@ -81,6 +82,8 @@ class MonitorSection:
         columns = self._header.columns
         last_has_spaces = columns[-1] == "command"
         cells = text.split(self._header.separator, len(columns) - 1 if last_has_spaces else -1)
+        if isinstance(line, Unfinished) and 1 < len(cells) <= len(columns):
+            return self._cut_row(number, line, cells)
         if len(cells) == len(columns):
             return [self._record(number, [cell.strip() for cell in cells])]
         if len(cells) > 1 and not any(character.isalpha() for character in text):
@@ -91,6 +94,17 @@ class MonitorSection:
     def close(self) -> list[LogRecord]:
         return []
 
+    def _cut_row(self, number: int, line: Unfinished, cells: Sequence[str]) -> list[LogRecord]:
+        """What is whole of the row that the file ends in."""
+        there = [cell.strip() for cell in (cells if line.closed else cells[:-1])]
+        if len(there) < len(self._header.columns):
+            self._notes.cut(number, line)
+        needed = "pid" if self._header.of_processes else "gpu"
+        if needed not in self._header.columns[: len(there)]:
+            return []
+        record = self._record(number, there)
+        return [record] if record.readings or record.processes else []
+
     def _take_units(self, text: str) -> list[LogRecord] | None:
         words = tuple(word.strip() for word in text.lstrip("# ").split(self._header.separator))
         if "Idx" not in words:
@@ -100,7 +114,7 @@ class MonitorSection:
 
     def _record(self, number: int, cells: Sequence[str]) -> LogRecord:
         maker = RecordMaker(number, self._notes)
-        row = dict(zip(self._header.columns, cells, strict=True))
+        row = dict(zip(self._header.columns, cells, strict=False))
         units = dict(zip(self._header.columns, self._units, strict=False))
         when = " ".join(row[name] for name in _TIMES if name in row)
         if when:

@@ -8,6 +8,7 @@ from typing import Final
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.logs import detail_fields
 from desktop_app.telemetry.logs import fields as f
+from desktop_app.telemetry.logs.log_lines import is_open
 from desktop_app.telemetry.logs.maker import RecordMaker
 from desktop_app.telemetry.logs.record import LoggedInstance, LoggedProcess, LogRecord, Notes, Stamp
 from desktop_app.telemetry.logs.times import stamp_of
@@ -90,6 +91,8 @@ class QuerySection:
     def feed(self, number: int, line: str) -> list[LogRecord] | None:
         if self._ended:
             return None
+        if is_open(line) and line.startswith((" ", "GPU ")):
+            return self._cut(number, line)
         found = _CARD.fullmatch(line.strip()) if line.startswith("GPU") else None
         if found is not None:
             return self._begin(number, found[1])
@@ -102,6 +105,12 @@ class QuerySection:
         if self._maker is None:
             return None
         self._entry(self._maker, number, indent // _STEP, name.lower(), value)
+        return []
+
+    def _cut(self, number: int, line: str) -> list[LogRecord]:
+        self._notes.cut(number, line)
+        if self._maker is not None:
+            self._maker.whole = False
         return []
 
     def close(self) -> list[LogRecord]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from desktop_app.core.telemetry import Reading, Reason
 from desktop_app.telemetry.logs import fields as f
+from desktop_app.telemetry.logs.log_lines import Unfinished, is_open
 from desktop_app.telemetry.logs.maker import RecordMaker
 from desktop_app.telemetry.logs.record import LoggedInstance, LoggedProcess, LogRecord, Notes, Stamp
 from desktop_app.telemetry.logs.values import bus_id_of, measure, reason_of, whole
@@ -57,7 +58,9 @@ class TableSection:
             return None
         if text.startswith(("+", "|=", "|-")):
             return self._emit()
-        if found := _PROCESS.fullmatch(text):
+        if isinstance(line, Unfinished) and not text.endswith("|"):
+            self._cut(number, line)
+        elif found := _PROCESS.fullmatch(text):
             self._process(number, found)
         elif found := _INSTANCE.match(text):
             self._instance(number, found)
@@ -115,10 +118,31 @@ class TableSection:
         if self._rows_seen > 1:
             maker.say("mig_mode", cells[2])
             return
-        state, memory, load = _STATE.fullmatch(cells[0]), _PAIR.fullmatch(cells[1]), cells[2].split(None, 1)
+        state, load = _STATE.fullmatch(cells[0]), cells[2].split(None, 1)
         if state is None or not load:
             self._notes.leave_out(number, "a line of the table that does not fit", " | ".join(cells))
             return
+        self._figures(maker, number, state)
+        self._memory(maker, number, cells[1])
+        maker.number("GPU-Util", load[0], f.UTILIZATION, line=number)
+        if len(load) > 1:
+            maker.keep("compute mode", load[1])
+
+    def _cut(self, number: int, line: Unfinished) -> None:
+        """The figures of a card whose line the file ends in: those of the cells that are whole."""
+        self._notes.cut(number, line)
+        cells = [cell.strip() for cell in line.strip().lstrip("|").split("|")]
+        there = cells[:-1] if is_open(line) else cells
+        state = _STATE.fullmatch(there[0]) if there else None
+        if self._open is None or self._rows_seen or state is None:
+            return
+        self._figures(self._open, number, state)
+        if len(there) > 1:
+            self._memory(self._open, number, there[1])
+        if len(there) > 2:
+            self._open.number("GPU-Util", there[2].split(None, 1)[0], f.UTILIZATION, line=number)
+
+    def _figures(self, maker: RecordMaker, number: int, state: re.Match[str]) -> None:
         for source, text, rule in zip(
             ("Fan", "Temp", "Perf", "Pwr:Usage", "Cap"),
             state.groups(),
@@ -126,12 +150,12 @@ class TableSection:
             strict=True,
         ):
             maker.number(source, text, rule, line=number)
-        used, total = memory.groups() if memory is not None else (cells[1], cells[1])
+
+    def _memory(self, maker: RecordMaker, number: int, cell: str) -> None:
+        memory = _PAIR.fullmatch(cell)
+        used, total = memory.groups() if memory is not None else (cell, cell)
         maker.number("Memory-Usage", used, f.USED, line=number)
         maker.number("Memory-Total", total, f.TOTAL, line=number)
-        maker.number("GPU-Util", load[0], f.UTILIZATION, line=number)
-        if len(load) > 1:
-            maker.keep("compute mode", load[1])
 
     def _process(self, number: int, found: re.Match[str]) -> None:
         index, pid, kind, name, memory = found.groups()

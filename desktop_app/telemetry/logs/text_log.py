@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from desktop_app.core.telemetry import Reason
-from desktop_app.telemetry.logs.log_lines import numbered_lines
+from desktop_app.telemetry.logs.log_lines import Unfinished, is_open, numbered_lines
 from desktop_app.telemetry.logs.record import LogRecord, Notes, Stamp
 from desktop_app.telemetry.logs.smi_csv import CsvTable, header_of
 from desktop_app.telemetry.logs.smi_monitor import MonitorSection, monitor_header_of
@@ -68,6 +68,8 @@ class _CsvSection:
         if line.startswith("#"):
             return None
         cells = self._table.cells_of(line)
+        if isinstance(line, Unfinished) and 1 < len(cells) <= self._table.width:
+            return self._table.cut_row(number, line, cells)
         if len(cells) == self._table.width:
             return list(self._table.rows(number, cells))
         if len(cells) > 1:
@@ -120,8 +122,13 @@ class TextReader:
         if records is not None:
             yield from records
             return
-        if self.training.feed(number, line):
+        taken = self.training.feed(number, line)
+        if taken:
             self.sections.setdefault(KIND, number)
+        if is_open(line):
+            self._notes.cut(number, line)
+        elif taken:
+            return
         elif line.strip(" +-=|"):
             self._notes.leave_out(number, NOT_KNOWN, line)
 

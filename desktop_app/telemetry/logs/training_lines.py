@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from desktop_app.telemetry.logs.log_lines import is_open
 from desktop_app.telemetry.logs.record import Notes, Stamp, shown
 from desktop_app.telemetry.logs.times import stamp_of
 from desktop_app.telemetry.logs.training_log import Target, TrainingLog
@@ -53,6 +54,8 @@ _BAR: Final = re.compile(
     r"\[(?P<elapsed>(?:\d{1,4}:)?\d{1,2}:\d\d)<[^,\]]{1,12},[^,\]]{0,16}(?:it/s|s/it)(?:, (?P<rest>[^\]]{1,400}))?\]"
 )
 _KARPATHY: Final = re.compile(rf"(?P<step>\d{{1,12}}) (?P<name>train|val|hella) (?P<value>{_NUMBER})")
+_LAST_TOKEN: Final = re.compile(r"(?:^|(?<=\s))[A-Za-z][\w./@()%-]*\s*[:=]\s*[^\s:=]*\Z")
+_MARKS: Final = ("|", ", ", " - ")
 _ALONE: Final = re.compile(rf"(?:val|validation)[ _]loss\s*[:=]?\s*(?P<value>{_NUMBER})", re.IGNORECASE)
 
 _LOSS: Final = Target("steps", "loss")
@@ -106,17 +109,18 @@ class TrainingLines:
         stamp = None
         if found := _STAMP.match(text):
             stamp, text = stamp_of(found["time"].replace(",", ".")), text[found.end() :]
-        if self._bare_line(number, text, stamp):
+        cut = is_open(line)
+        if not cut and self._bare_line(number, text, stamp):
             return True
         if (prefix := _LOGGER.match(text)) is not None:
             if _NO_TRAINING.search(prefix[0]):
                 return False
             rank = _RANK.search(prefix[0])
-            taken = self._body(number, text[prefix.end() :], stamp, silent=rank is not None)
+            taken = self._body(number, text[prefix.end() :], stamp, silent=rank is not None, cut=cut)
             if taken and rank is not None:
                 self._notes.leave_out(number, "a step as another rank has it")
             return taken
-        return self._body(number, text, stamp)
+        return self._body(number, text, stamp, cut=cut)
 
     def _bare_line(self, number: int, text: str, stamp: Stamp | None) -> bool:
         """Lines that have neither a name for their step nor any step."""
@@ -131,7 +135,8 @@ class TrainingLines:
             return self._take_bar(number, found, text, stamp)
         return False
 
-    def _body(self, number: int, text: str, stamp: Stamp | None, *, silent: bool = False) -> bool:
+    def _body(self, number: int, text: str, stamp: Stamp | None, *, silent: bool = False, cut: bool = False) -> bool:
+        """``cut``: the file ends inside the line, and its last part does not count."""
         if text.startswith("{'") and text.endswith("}"):
             scalars = _dictionary(text)
             if scalars and not silent:
@@ -141,7 +146,8 @@ class TrainingLines:
         if head is None:
             return False
         scalars, words = [], []
-        for part in _parts(text[head.end() :]):
+        rest = text[head.end() :]
+        for part in _parts(_without_last(rest) if cut else rest):
             scalar = _scalar(part)
             if scalar is not None:
                 scalars.append(scalar)
@@ -230,7 +236,7 @@ def _dictionary(text: str) -> list[Scalar]:
 def _parts(text: str) -> Iterator[str]:
     """The pieces between bars, between commas, or else words with a colon each."""
     text = text.strip()
-    for mark in ("|", ", ", " - "):
+    for mark in _MARKS:
         if mark in text:
             yield from (_bared(part) for part in text.split(mark))
             return
@@ -238,6 +244,15 @@ def _parts(text: str) -> Iterator[str]:
         yield from (token[0] for token in _TOKEN.finditer(text))
     else:
         yield _bared(text)
+
+
+def _without_last(text: str) -> str:
+    """The text before the last of its ``_parts``."""
+    for mark in _MARKS:
+        if mark in text:
+            return text.rpartition(mark)[0]
+    found = _LAST_TOKEN.search(text)
+    return "" if found is None else text[: found.start()]
 
 
 def _bared(part: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from desktop_app.telemetry.logs.log_lines import numbered_lines
+from desktop_app.telemetry.logs.log_lines import Unfinished, is_open, numbered_lines
 from desktop_app.telemetry.logs.record import Notes, Stamp, shown
 from desktop_app.telemetry.logs.smi_csv import header_of
 from desktop_app.telemetry.logs.times import DateOrder, stamp_of
@@ -89,10 +89,15 @@ def read_metrics_csv(text: str, columns: tuple[_Column, ...], notes: Notes) -> T
             cells = []
         if [cell.strip() for cell in cells] == head:
             continue  # again, after a restart
-        if len(cells) != len(columns):
+        if isinstance(line, Unfinished) and (is_open(line) or len(cells) < len(columns)):
+            notes.cut(number, line)  # the cells before its last, where the step is one of them
+            cells = cells[:-1] if is_open(line) else cells
+            if len(cells) <= max((place for place, column in enumerate(columns) if column.role == "step"), default=-1):
+                continue
+        elif len(cells) != len(columns):
             notes.leave_out(number, f"{len(cells)} cells, the header has {len(columns)}", line)
             continue
-        _row(log, number, ((column, cell.strip()) for column, cell in zip(columns, cells, strict=True)))
+        _row(log, number, ((column, cell.strip()) for column, cell in zip(columns, cells, strict=False)))
     return log
 
 
@@ -154,7 +159,10 @@ def read_json_lines(text: str, notes: Notes) -> TrainingLog:
             continue
         row = _object(line)
         if row is None:
-            notes.leave_out(number, "not an object of JSON", line)
+            if isinstance(line, Unfinished):
+                notes.cut(number, line)
+            else:
+                notes.leave_out(number, "not an object of JSON", line)
             continue
         _take(log, number, row)
     return log

@@ -22,6 +22,11 @@ CSV = f"""timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], 
 2026/07/14 09:00:01.251, 1, {UUIDS[1]}, NVIDIA H100 80GB HBM3, [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost]
 """
 
+TWO_ROWS = f"""timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], memory.total [MiB], power.draw [W], temperature.gpu
+2026/07/30 20:03:00.000, 0, {UUIDS[0]}, NVIDIA GeForce RTX 3090, 90 %, 10000 MiB, 24576 MiB, 300.5 W, 60
+2026/07/30 20:03:01.000, 0, {UUIDS[0]}, NVIDIA GeForce RTX 3090, 91 %, 10001 MiB, 24576 MiB, 301.5 W, 61
+"""
+
 _XML_CARD = """<gpu id="{bus}"><product_name>{name}</product_name><product_architecture>{architecture}</product_architecture>
 <mig_mode><current_mig>{mig}</current_mig></mig_mode><driver_model><current_dm>{model}</current_dm></driver_model>
 {instances}<uuid>{uuid}</uuid>
@@ -232,6 +237,39 @@ def value(record: LogRecord, field: str) -> float | Reason | None:
 
 def values(record: LogRecord) -> dict[str, float | Reason | None]:
     return {field: value(record, field) for field in record.readings}
+
+
+def opened_figures(text: str | bytes) -> set[tuple[object, ...]]:
+    """All that a log says, each with its line; empty for one of no kind that is read."""
+    try:
+        log = open_log(text.encode() if isinstance(text, str) else text)
+    except ValueError:
+        return set()
+    return figures(list(log.records), log)
+
+
+def figures(records: list[LogRecord], log: OpenLog) -> set[tuple[object, ...]]:
+    """Values and identities of records that have been read, and the scalars of ``log``, each with its line."""
+    found: set[tuple[object, ...]] = set()
+    for record in records:
+        card, at = record.card, record.line
+        found |= {(at, "card", said) for said in (card.uuid, card.bus_id, card.name, card.index) if said is not None}
+        found |= {
+            (at, name, reading.value)
+            for name, reading in (*record.readings.items(), *record.facts.items())
+            if reading.value is not None
+        }
+        if record.stamp is not None:
+            found.add((at, "stamp", record.stamp.seconds))
+        for process in record.processes:
+            found |= {
+                (at, process.pid, said) for said in (process.name, process.memory_bytes.value) if said is not None
+            }
+            found.add((at, "pid", process.pid))
+    training = log.training
+    scalars = zip(training.scalar_row, training.scalar_name, training.scalar_value, strict=True)
+    found |= {(training.line[row], training.names[name], str(value)) for row, name, value in scalars}
+    return found | {(training.line[row], "step", str(step)) for row, step in enumerate(training.step) if step == step}
 
 
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")

@@ -97,6 +97,35 @@ def test_unified_memory_is_not_a_lost_card() -> None:
     assert {reading.reason for reading in lost.readings.values()} == {Reason.GPU_LOST}
 
 
+_MEMORY_HEAD = "name, index, memory.total [MiB], memory.used [MiB], utilization.gpu [%], temperature.gpu\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("NVIDIA GB10", Reason.UNIFIED_MEMORY),
+        ("Orin (nvgpu)", Reason.UNIFIED_MEMORY),
+        ("NVIDIA Thor", Reason.UNIFIED_MEMORY),
+        ("NVIDIA GeForce RTX 3090", Reason.NOT_SUPPORTED),
+        ("NVIDIA GH200 480GB", Reason.NOT_SUPPORTED),
+        ("NVIDIA GB100", Reason.NOT_SUPPORTED),
+    ],
+)
+def test_only_a_part_without_memory_of_its_own_shares_it(name: str, reason: Reason) -> None:
+    records, _ = read(f"{_MEMORY_HEAD}{name}, 0, [N/A], [N/A], 0 %, 35\n")
+    assert value(records[0], "memory_used_bytes") is reason
+    assert records[0].facts["total_bytes"] == Reading(None, reason)
+
+
+@pytest.mark.parametrize("identity", ["index", "uuid", "gpu_note"])
+def test_a_card_that_told_its_memory_does_not_share_it(identity: str) -> None:
+    who = "GPU-11111111-2222-3333-4444-555555555555" if identity == "uuid" else "0"
+    head = f"{identity}, memory.total [MiB], memory.used [MiB], utilization.gpu [%], temperature.gpu\n"
+    records, log = read(f"{head}{who}, 24576 MiB, 100 MiB, 0 %, 35\n{who}, [N/A], [N/A], 0 %, 35\n")
+    assert value(records[1], "memory_used_bytes") is Reason.NOT_SUPPORTED
+    assert not any("shared" in text for text in log.notes.remarks)
+
+
 def test_one_good_row_then_unknown_errors() -> None:
     """NV-20: loop mode gives one good row and then no value at all, never the last one or 0."""
     bad = "2026/07/14 09:00:{:02d}.000, [Unknown Error], [Unknown Error]\n"
@@ -237,7 +266,7 @@ def test_any_fields_with_any_errors(units: str) -> None:
                     wanted[field] = Reading(float(text) * scale)
             lines.append(", ".join(cells))
             expected.append((row % 3, wanted))
-        records, log = read("\n".join(lines))
+        records, log = read("\n".join(lines) + "\n")
         assert [(record.card.index, dict(record.readings)) for record in records] == expected
         assert not log.notes.left_out
 

@@ -56,7 +56,7 @@ def test_a_table_of_2019() -> None:
     records, _ = read(text)
     assert values(records[0])["power_w"] == 29.0
     assert value(records[0], "memory_used_bytes") == 0.0
-    assert value(records[1], "memory_used_bytes") is Reason.UNIFIED_MEMORY
+    assert value(records[1], "memory_used_bytes") is Reason.NOT_SUPPORTED
     assert records[2].processes[0].memory_bytes == Reading(1005.0 * MIB)
 
 
