@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from typing import Final
@@ -49,10 +49,8 @@ class Axis:
 
     def place(self, stamp: Stamp) -> float | None:
         """The time on the axis; ``None`` where it cannot be compared with those before it."""
-        clock = Clock.UTC if stamp.zoned else Clock.TIME_OF_DAY if stamp.time_of_day else Clock.LOCAL
-        if clock is Clock.LOCAL and self._zone is not None:
-            clock = Clock.UTC
-        if self.first_s is None:
+        clock = self._clock_of(stamp)
+        if self.clock is Clock.NONE:
             self.clock = clock
         elif {self.clock, clock} == {Clock.LOCAL, Clock.UTC}:
             self._become_utc()
@@ -71,6 +69,15 @@ class Axis:
         self.last_s = seconds if self.last_s is None else max(self.last_s, seconds)
         return seconds
 
+    def settle(self, stamps: Iterable[Stamp]) -> None:
+        """Choose the clock for all of ``stamps``, none of which is placed yet: no file's place in the order does."""
+        clocks = {self._clock_of(stamp) for stamp in stamps}
+        if self.clock is Clock.NONE:  # dates before times of a day; among dates the one that stays when both are there
+            found = (clock for clock in (Clock.LOCAL, Clock.UTC, Clock.TIME_OF_DAY) if clock in clocks)
+            self.clock = next(found, Clock.NONE)
+        if {Clock.LOCAL, Clock.UTC} <= clocks | {self.clock}:
+            self._become_utc()
+
     def to_utc(self, local_s: float) -> float:
         """A local time, in seconds as if it were UTC, as seconds since 1970."""
         with contextlib.suppress(OverflowError, OSError, ValueError):
@@ -83,6 +90,13 @@ class Axis:
         if seconds is None or self.clock not in (Clock.UTC, Clock.LOCAL):
             return None
         return seconds if self.clock is Clock.UTC else self.to_utc(seconds)
+
+    def _clock_of(self, stamp: Stamp) -> Clock:
+        if stamp.zoned:
+            return Clock.UTC
+        if stamp.time_of_day:
+            return Clock.TIME_OF_DAY
+        return Clock.LOCAL if self._zone is None else Clock.UTC
 
     def _become_utc(self) -> None:
         self.assumes_zone = self._zone is None

@@ -39,19 +39,20 @@ _NAMED: Final = {
 class ImportDatabase:
     """Writes rows in batches into a new ``samples.db``. Raises ``sqlite3.Error``."""
 
-    def __init__(self, path: Path, *, fill: sqlite3.Connection | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         SessionDatabase.open(path).close()  # the tables of every session
+        self._path = path
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._waiting: dict[str, list[tuple[object, ...]]] = {}
-        if fill is not None:
-            fill.backup(self._connection)
+        try:
             self._connection.execute("BEGIN")
-            return
-        self._connection.execute("BEGIN")
-        for statement in _TABLES:
-            self._connection.execute(statement)
-        self._connection.execute(f"CREATE TABLE {UNTIMED} ({_COLUMNS})")
-        self._connection.execute(f"CREATE TABLE {_DETAILS_UNTIMED} ({_DETAIL_COLUMNS})")
+            for statement in _TABLES:
+                self._connection.execute(statement)
+            self._connection.execute(f"CREATE TABLE {UNTIMED} ({_COLUMNS})")
+            self._connection.execute(f"CREATE TABLE {_DETAILS_UNTIMED} ({_DETAIL_COLUMNS})")
+        except BaseException:
+            self._connection.close()
+            raise
 
     def add_card(self, card: ImportedCard) -> None:
         self._connection.execute("INSERT INTO gpus (gpu, uuid) VALUES (?, ?)", (card.number, card.key))
@@ -86,13 +87,51 @@ class ImportDatabase:
         for table in _TIMED:
             self._connection.execute(f"UPDATE {table} SET t_s = converted(t_s) WHERE t_s NOT NULL")  # noqa: S608 - our own
 
-    def copy(self, path: Path) -> ImportDatabase:
-        """The same rows in a new database: those of the cards beside another run."""
+    def take_cards(self, of: ImportDatabase, *, first_s: float, last_s: float) -> None:
+        """The cards' rows from ``first_s`` to ``last_s`` of another database, with the reasons that held then."""
+        of.settle()
+        self.settle(begin=False)  # nothing is attached within a transaction
+        self._connection.execute("ATTACH DATABASE ? AS cards", (str(of._path),))
+        self._connection.execute("BEGIN")
+        between = "t_s BETWEEN :first AND :last"
+        times: dict[str, float] = {"first": first_s, "last": last_s}
+        for table, columns in (("telemetry", _COLUMNS), (_DETAILS, _DETAIL_COLUMNS), ("import_processes", "*")):
+            into = "" if columns == "*" else f"({columns})"
+            self._connection.execute(
+                f"INSERT INTO {table} {into} SELECT {columns} FROM cards.{table} WHERE {between}",  # noqa: S608 - our own
+                times,
+            )
+        span = self.span()
+        if span is not None:
+            times["first"] = span[0]
+            for table, word in (("import_reasons", "reason"), ("import_raw", "text")):
+                held = f"SELECT gpu, field, {word}, max(t_s) FROM cards.{table} WHERE t_s <= :first GROUP BY gpu, field"  # noqa: S608
+                self._connection.execute(
+                    f"INSERT INTO {table} SELECT gpu, :first, field, {word} FROM ({held})",  # noqa: S608 - our own
+                    {"first": span[0]},
+                )
+                self._connection.execute(
+                    f"INSERT INTO {table} SELECT * FROM cards.{table} WHERE t_s > :first AND t_s <= :last",  # noqa: S608
+                    times,
+                )
+            self._connection.execute(
+                "INSERT INTO gpus SELECT * FROM cards.gpus WHERE gpu IN (SELECT DISTINCT gpu FROM telemetry)"
+            )
+        self.settle(begin=False)
+        self._connection.execute("DETACH DATABASE cards")
+        self._connection.execute("BEGIN")
+
+    def settle(self, *, begin: bool = True) -> None:
+        """Everything so far is in the file."""
         self._flush_all()
         self._connection.execute("COMMIT")
-        other = ImportDatabase(path, fill=self._connection)
-        self._connection.execute("BEGIN")
-        return other
+        if begin:
+            self._connection.execute("BEGIN")
+
+    def count(self) -> int:
+        """Rows of cards that have a time."""
+        self._flush_all()
+        return int(self._connection.execute("SELECT count(*) FROM telemetry").fetchone()[0])
 
     def span(self) -> tuple[float, float] | None:
         """First and last time of a card's rows."""

@@ -177,7 +177,7 @@ class _Run:
 
     def _opened(self, file: int) -> ImportDatabase:
         if self._database is None:
-            self._database = self.sessions.open(self.result.files[file].path.name)
+            self._database = self.sessions.open_cards(self.result.files[file].path.name)
         return self._database
 
     def _convert(self, convert: Callable[[float], float]) -> None:
