@@ -6,6 +6,7 @@ import glob
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,35 +20,80 @@ _FIRST_BYTES: Final = 65_536
 _MOST_FILES: Final = 10_000
 
 
-def unfolded(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
-    """Files in their order, and whether a folder brought them. A pattern that no shell has unfolded is unfolded here.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file, and whether a folder brought it. ``problem``: why it cannot be read, in words that follow its name."""
 
-    What does not exist is a file that cannot be read. Hidden files of a folder are passed over.
+    path: Path
+    in_folder: bool = False
+    problem: str | None = None
+
+
+def unfolded(paths: Sequence[Path]) -> Iterator[Found]:
+    """Files in their order. A pattern that no shell has unfolded is unfolded here.
+
+    What does not exist is a file that cannot be read; so is what may not be looked at. Hidden files of a folder are
+    passed over.
     """
     for path in paths:
-        if not path.exists() and any(mark in str(path) for mark in _PATTERN):
-            found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207 - any root
-            for inner in found or [path]:
-                yield from _inside(inner) if inner.is_dir() else [(inner, False)]
-        elif path.is_dir():
-            inside = list(_inside(path))
-            yield from inside or [(path, False)]
+        try:
+            yield from list(_named(path))
+        except OSError as error:  # a name that is too long, a folder that may not be entered
+            yield Found(path, problem=trouble_of(error))
+
+
+def trouble_of(error: Exception) -> str:
+    """Why a path cannot be read, in words that follow its name."""
+    return f": {getattr(error, 'strerror', None) or error}; check the path and its permissions"
+
+
+def _named(path: Path) -> Iterator[Found]:
+    if not path.exists() and any(mark in str(path) for mark in _PATTERN):
+        names = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - any root
+        if names:
+            for inner in map(Path, names):
+                yield from _found(inner)
         else:
-            yield path, False
+            yield Found(path)
+    elif path.is_dir():
+        yield from list(_inside(path)) or [Found(path)]
+    else:
+        yield Found(path)
 
 
-def _inside(folder: Path) -> Iterator[tuple[Path, bool]]:
-    count = 0
-    for place, folders, names in os.walk(folder):
+def _found(path: Path) -> Iterator[Found]:
+    """What a pattern has found: one that cannot be looked at is no reason to pass over the others."""
+    try:
+        yield from _inside(path) if path.is_dir() else [Found(path)]
+    except OSError as error:
+        yield Found(path, problem=trouble_of(error))
+
+
+def _inside(folder: Path) -> Iterator[Found]:
+    count = left_out = 0
+    closed: list[OSError] = []
+    for place, folders, names in os.walk(folder, onerror=closed.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            path = Path(place, name)
-            if name.startswith(".") or not path.is_file():
+            if name.startswith("."):
                 continue
-            yield path, True
-            count += 1
+            path = Path(place, name)
             if count >= _MOST_FILES:
-                return
+                left_out += 1
+                continue
+            try:
+                if not path.is_file():
+                    continue
+            except OSError as error:
+                yield Found(path, problem=trouble_of(error))
+            else:
+                yield Found(path, in_folder=True)
+            count += 1
+    for error in closed:
+        yield Found(Path(error.filename or folder), problem=trouble_of(error))
+    if left_out:
+        many = f"its first {_MOST_FILES:,} files are read, {left_out:,} more are left out"
+        yield Found(folder, problem=f": {many}; import its folders one by one")
 
 
 def content(path: Path) -> bytes:

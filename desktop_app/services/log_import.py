@@ -13,7 +13,7 @@ from desktop_app.core.errors import FloodmarkError
 from desktop_app.services.import_axis import Axis
 from desktop_app.services.import_cards import CardBook, ImportedCard
 from desktop_app.services.import_database import ImportDatabase
-from desktop_app.services.import_files import content, unfolded
+from desktop_app.services.import_files import Found, content, trouble_of, unfolded
 from desktop_app.services.import_result import Import, ImportedFile
 from desktop_app.services.import_runs import RunBook
 from desktop_app.services.import_sessions import Placing, Sessions
@@ -72,7 +72,7 @@ class _Run:
     """One import while it goes on."""
 
     def __init__(self, parent: Path, paths: Sequence[Path], placing: Placing, zone: tzinfo | None) -> None:
-        self.result = Import([ImportedFile(path, found_in=found) for path, found in unfolded(paths)])
+        self.result = Import([_imported(found) for found in unfolded(paths)])
         self.sessions = Sessions(parent, placing)
         self._interval_s = placing.interval_s
         self._book = CardBook()
@@ -114,6 +114,8 @@ class _Run:
 
     def _open(self, file: ImportedFile, dates: DateOrder) -> OpenLog | None:
         """The reader of a file; ``None`` where the reason stands in ``file``."""
+        if file.problem is not None:
+            return None
         try:
             place = file.path.resolve()
             if place in self._places:
@@ -129,8 +131,8 @@ class _Run:
             return open_log(data, dates=dates)
         except UnknownKindError as error:
             file.problem = f" {error}" + (f". {_KINDS_READ}" if error.suggests else "")
-        except OSError as error:
-            file.problem = f": {error.strerror or error}; check the path and its permissions"
+        except (OSError, RuntimeError) as error:  # a ring of links is a RuntimeError
+            file.problem, file.found_in = trouble_of(error), False
         except ValueError as error:
             file.problem = f" {error}; unpack or copy it again"
         file.unreadable = True
@@ -156,7 +158,9 @@ class _Run:
             card.untimed_rows += bool(record.readings)
         else:
             t_s = seconds
-        card.add(record)
+        for name in card.add(record):
+            notes = self.result.files[file].notes
+            notes.remark(record.line, f"{name}: another value than in the rows before; what most rows say stands")
         if card.unknown_rows == _ONLY_ERRORS:
             self.result.files[file].notes.remark(record.line, _LOOP_MODE)
         database.add(card, record, t_s=t_s, timed=seconds is not None)
@@ -183,6 +187,12 @@ class _Run:
     def _convert(self, convert: Callable[[float], float]) -> None:
         if self._database is not None:
             self._database.convert_times(convert)
+
+
+def _imported(found: Found) -> ImportedFile:
+    return ImportedFile(
+        found.path, problem=found.problem, unreadable=found.problem is not None, found_in=found.in_folder
+    )
 
 
 def _nothing(log: OpenLog) -> str:
