@@ -1,12 +1,14 @@
 """Damaged copies of given logs: how many are read in part, how many are refused, and any exception or strange number.
 
 ``python benchmarks/log_fuzz.py [COUNT] [SEED]``; the logs are those of ``../shared/cases/files`` beside the checkout
-and the made ones of the tests, of cards and of trainings. A line every hundredth of the way; exit code 1 upon an
-exception or a number that the log does not have.
+and the made ones of the tests, of cards and of trainings. Every fourth copy is only cut off; what is read
+of it must stand in the same line of the whole log. A line every hundredth of the way; exit code 1 upon an exception or a
+number that the log does not have.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 import tempfile
@@ -14,12 +16,13 @@ import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "telemetry" / "logs"))
 
-from log_samples import ALL, strange_values  # noqa: E402
+from log_samples import ALL, figures, opened_figures, strange_values  # noqa: E402
 from test_log_fuzz import mutated  # noqa: E402
 from training_samples import (  # noqa: E402
     BY_TENSORBOARD,
@@ -39,6 +42,7 @@ from desktop_app.telemetry.logs.tfevents import looks_like_events  # noqa: E402
 # One in so many goes the whole way, into a session: most of that is the disk.
 _WHOLE_WAY = 50
 _MOST_SHOWN = 20
+_CUT = 4  # one in so many is cut off and nothing else
 
 
 def given_logs() -> dict[str, bytes]:
@@ -57,14 +61,15 @@ class Tally:
     strange: int = 0
     failed: int = 0
     sessions: int = 0
+    cut: int = 0
 
     def trouble(self, what: str) -> None:
         if self.strange + self.failed <= _MOST_SHOWN:
             print(what, flush=True)
 
 
-def one(name: str, original: bytes, data: bytes, tally: Tally) -> None:
-    """Read one damaged log and look at what came of it."""
+def one(name: str, original: bytes, data: bytes, tally: Tally, *, cut: bool) -> None:
+    """Read one damaged log and look at what came of it; of one that is only ``cut``, beside the whole one."""
     start = time.process_time()
     try:
         log = open_log(data)
@@ -83,6 +88,9 @@ def one(name: str, original: bytes, data: bytes, tally: Tally) -> None:
         tally.slowest_s, tally.slowest = took_s, name
     tally.told["imported" if records or log.training else "nothing usable"] += 1
     found = _strange(log, original, data, records)
+    if cut and not found and not looks_like_events(data):
+        tally.cut += 1
+        found = sorted(map(str, figures(records, log) - _whole(original)))
     if found:
         tally.strange += 1
         tally.trouble(f"strange in {name}: {sorted(found)[:3]}")
@@ -97,15 +105,33 @@ def _strange(log: OpenLog, original: bytes, data: bytes, records: list) -> list 
     return strange_values(records, text) + strange_scalars(log, text)
 
 
+@cache
+def _whole(original: bytes) -> set[tuple[object, ...]]:
+    return opened_figures(original)
+
+
 def whole_way(name: str, data: bytes, folder: Path, tally: Tally) -> None:
     path = folder / Path(name).name.replace(" ", "-")
     path.write_bytes(data)
     tally.sessions += len(import_logs([path], parent=folder / "sessions").sessions)
 
 
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1")
+    return number
+
+
+_count.__name__ = "whole number"  # what argparse says that it wanted
+
+
 def main() -> int:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("count", nargs="?", type=_count, default=10_000, help="damaged copies, from 1; default 10,000")
+    parser.add_argument("seed", nargs="?", type=int, default=0, help="of the damage; default 0")
+    asked = parser.parse_args()
+    count, seed = asked.count, asked.seed
     logs = given_logs()
     names = sorted(logs)
     tally = Tally()
@@ -114,9 +140,10 @@ def main() -> int:
         for number in range(count):
             rng = random.Random(f"{seed} {number}")
             name = rng.choice(names)
-            data = mutated(logs[name], rng)
+            cut = number % _CUT == 0
+            data = logs[name][: rng.randrange(1, len(logs[name]))] if cut else mutated(logs[name], rng)
             try:
-                one(name, logs[name], data, tally)
+                one(name, logs[name], data, tally, cut=cut)
                 if number % _WHOLE_WAY == 0:
                     whole_way(name, data, Path(folder), tally)
             except Exception:
@@ -132,6 +159,7 @@ def main() -> int:
     for what, times in tally.told.most_common():
         print(f"  {what}: {times:,}")
     print(f"  slowest: {tally.slowest_s * 1e3:.0f} ms of CPU ({tally.slowest})")
+    print(f"  cut off and held against the whole log: {tally.cut:,}")
     print(f"  sessions written: {tally.sessions}")
     print(f"  exceptions: {tally.failed}")
     print(f"  with a number from nowhere: {tally.strange}")

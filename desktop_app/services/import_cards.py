@@ -50,21 +50,33 @@ class ImportedCard:
     last_reasons: dict[str, str | None] = field(default_factory=dict)
     last_raw: dict[str, str] = field(default_factory=dict)
     unknown_rows: int = 0  # in a row, up to now, with nothing but unknown errors
+    said: dict[str, Counter[float]] = field(default_factory=dict)  # values of each fact, and in how many rows
 
-    def add(self, record: LogRecord) -> None:
+    def add(self, record: LogRecord) -> list[str]:
+        """Take a row; the facts of which it says something else than most rows before it, and which therefore stay."""
         self.rows += bool(record.readings)
         if record.readings:
             unknown = all(reading.reason is Reason.UNKNOWN_ERROR for reading in record.readings.values())
             self.unknown_rows = self.unknown_rows + 1 if unknown else 0
         for name, reading in record.readings.items():
             self.fields.setdefault(name, FieldSummary()).add(reading)
-        for name, reading in record.facts.items():
-            if reading.value is not None or name not in self.facts:
-                self.facts[name] = reading
+        others = [name for name, reading in record.facts.items() if not self._settle(name, reading)]
         self.texts.update(record.texts)
         for process in record.processes:
             self.processes[process.pid] = _later(self.processes.get(process.pid), process)
         self.instances = record.instances or self.instances
+        return others
+
+    def _settle(self, name: str, reading: Reading) -> bool:
+        """A fact is what most rows say, of several the first. Whether this reading is it now, or says nothing."""
+        held = self.facts.setdefault(name, reading)
+        if reading.value is None:
+            return True
+        said = self.said.setdefault(name, Counter())
+        said[reading.value] += 1
+        if held.value is None or said[reading.value] > said[held.value]:
+            self.facts[name] = held = reading
+        return held.value == reading.value
 
 
 class CardBook:

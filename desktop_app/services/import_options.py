@@ -37,7 +37,9 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         "files, - for the standard input",
     )
     parser.add_argument("--json", action="store_true", help="what was found, as JSON")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="make the session here, not among the others")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="make the session's folder in FOLDER, not beside the others'"
+    )
     parser.add_argument(
         "--interval",
         type=_seconds,

@@ -17,6 +17,7 @@ from desktop_app.services.import_files import Found, content, trouble_of, unfold
 from desktop_app.services.import_result import Import, ImportedFile
 from desktop_app.services.import_runs import RunBook
 from desktop_app.services.import_sessions import Placing, Sessions
+from desktop_app.services.import_words import some
 from desktop_app.services.locations import sessions_folder
 from desktop_app.telemetry.logs.kinds import OpenLog, UnknownKindError, open_log
 from desktop_app.telemetry.logs.record import LogRecord, Notes, Stamp
@@ -82,6 +83,7 @@ class _Run:
         self._unnamed: dict[int, Stamp] = {}  # the last moment of a card that has no identity
         self._places: set[Path] = set()
         self._contents: dict[bytes, Path] = {}
+        self._with_cards: set[int] = set()
 
     def read(self, number: int, file: ImportedFile, dates: DateOrder) -> None:
         """One file, as far as it can be read."""
@@ -94,6 +96,8 @@ class _Run:
             file.records += 1
             self._take(number, record)
         file.kinds = log.kinds
+        if file.records:
+            self._with_cards.add(number)
         file.records += len(log.training)
         self._runs.add(number, file.path, log.kinds, log.training)
         if not log.kinds:
@@ -108,7 +112,11 @@ class _Run:
 
         self.result.cards = self._book.cards
         for number, whole in self._runs.beginnings().items():
-            self.result.files[number].problem = f" is the beginning of {whole}; its steps count once"
+            file = self.result.files[number]
+            if number in self._with_cards:
+                file.notes.remark(1, f"its steps are the beginning of those in {whole}, and count once")
+            else:
+                file.problem = f" is the beginning of {whole}; its steps count once"
         self.result.runs = self._runs.settled()
         self.sessions.finish(self.result, self._axis, as_facts)
 
@@ -198,7 +206,7 @@ def _imported(found: Found) -> ImportedFile:
 def _nothing(log: OpenLog) -> str:
     first = next(_first_trouble(log.notes), None)
     if first is None and EVENTS_KIND in log.kinds:
-        held = ", ".join(sorted(log.training.kept_out))
+        held = some(sorted(log.training.kept_out))
         return " has no scalar" + (f", only {held}" if held else " yet") + "; log one, such as the loss"
     if first is None:
         return " names the fields of cards and has no row; let the tool run longer"

@@ -134,6 +134,8 @@ TEXT: Final[Mapping[str, Rule]] = {
 # nvidia_gpu_exporter, in base units
 EXPORTED: Final[Mapping[str, Rule]] = {
     "nvidia_smi_temperature_gpu_tlimit": MARGIN,
+    "nvidia_smi_clocks_event_reasons_active": REASONS,
+    "nvidia_smi_clocks_throttle_reasons_active": REASONS,
     "nvidia_smi_encoder_stats_session_count": SESSIONS,
     "nvidia_smi_ecc_errors_corrected_volatile_total": CORRECTED,
     "nvidia_smi_ecc_errors_corrected_aggregate_total": CORRECTED_TOTAL,
@@ -141,6 +143,23 @@ EXPORTED: Final[Mapping[str, Rule]] = {
     "nvidia_smi_remapped_rows_correctable": ROWS_CORRECTED,
     "nvidia_smi_remapped_rows_uncorrectable": ROWS_UNCORRECTED,
 }
+# Its single reasons, 0 or 1 each, and the bit of each (nvml.h, nvmlClocksEventReason…). The only one that nvidia-smi
+# does not give by itself is that of the display's clock (0x100).
+EXPORTED_BITS: Final[Mapping[str, int]] = {
+    f"nvidia_smi_clocks_{kind}_reasons_{name}": bit
+    for kind in ("event", "throttle")
+    for name, bit in (
+        ("gpu_idle", 0x1),
+        ("applications_clocks_setting", 0x2),
+        ("sw_power_cap", 0x4),
+        ("hw_slowdown", 0x8),
+        ("sync_boost", 0x10),
+        ("sw_thermal_slowdown", 0x20),
+        ("hw_thermal_slowdown", 0x40),
+        ("hw_power_brake_slowdown", 0x80),
+    )
+}
+ALL_EXPORTED_BITS: Final = sum(set(EXPORTED_BITS.values()))
 RULES: Final = {rule.field: rule for rule in (*QUERY.values(), *XML.values(), NVLINK_RX, NVLINK_TX, *ACTIVITIES, *OURS)}
 # Counts that newer drivers give in parts, by place and kind: "ecc_errors/volatile/sram_correctable", in the text
 # "ecc errors/aggregate/dram uncorrectable".

@@ -201,6 +201,7 @@ class _Scrape:
         self._seconds = seconds
         self._makers: dict[str, RecordMaker] = {}
         self._seen: set[tuple[str, str]] = set()
+        self._reasons: dict[str, dict[int, bool]] = {}  # card → bit of a reason → whether it holds
 
     def has(self, name: str, labels: str) -> bool:
         return (name, labels) in self._seen
@@ -224,11 +225,17 @@ class _Scrape:
             maker.keep(f"{name} [MIG instance {labels['GPU_I_ID']}]", text)
         elif rule is None:
             maker.keep(name, text)
+            if name in detail_fields.EXPORTED_BITS and text in ("0", "1"):
+                self._reasons.setdefault(key, {})[detail_fields.EXPORTED_BITS[name]] = text == "1"
         else:
             self._number(maker, number, name, text, rule)
 
     def records(self) -> Iterator[LogRecord]:
-        for maker in self._makers.values():
+        for key, maker in self._makers.items():
+            bits = self._reasons.get(key, {})
+            if sum(bits) == detail_fields.ALL_EXPORTED_BITS:  # some alone are no mask
+                mask = Reading(float(sum(bit for bit, holds in bits.items() if holds)))
+                maker.readings.setdefault(detail_fields.REASONS.field, mask)
             yield maker.make()
 
     def _describe(self, maker: RecordMaker, labels: Mapping[str, str], *, is_info: bool) -> None:

@@ -98,8 +98,11 @@ class TrainingLog:
         """Whether ``other`` says all of this first, number by number."""
         if len(self) > len(other) or other.names[: len(self.names)] != self.names:
             return False
-        columns = zip(self._columns(), other._columns(), strict=True)
-        return all(theirs[: len(ours)].tobytes() == ours.tobytes() for ours, theirs in columns)
+        for ours, theirs in zip(self._columns(), other._columns(), strict=True):
+            mine = memoryview(ours).cast("B")  # bytes: NaN is itself, and nothing is copied
+            if memoryview(theirs).cast("B")[: len(mine)] != mine:
+                return False
+        return True
 
     def _columns(self) -> tuple[array[float] | array[int], ...]:
         return self.step, self.seconds, self.elapsed_s, self.scalar_row, self.scalar_name, self.scalar_value

@@ -88,3 +88,36 @@ def test_nvidia_gpu_exporter() -> None:
 def test_what_no_tool_wrote(text: str) -> None:
     with pytest.raises(UnknownKindError):
         read(text)
+
+
+_SINGLE_REASONS = {
+    "gpu_idle": 0x1,
+    "applications_clocks_setting": 0x2,
+    "sw_power_cap": 0x4,
+    "hw_slowdown": 0x8,
+    "sync_boost": 0x10,
+    "sw_thermal_slowdown": 0x20,
+    "hw_thermal_slowdown": 0x40,
+    "hw_power_brake_slowdown": 0x80,
+}
+
+
+@pytest.mark.parametrize("kind", ["event", "throttle"])
+def test_reasons_of_the_exporter_are_those_of_the_csv(kind: str) -> None:
+    """nvml.h: a software power cap is 4, a hardware slowdown for heat 0x8 and 0x40: 76 together."""
+    active = f'nvidia_smi_clocks_{kind}_reasons_active{{uuid="aa"}} 76\n'
+    exported, _ = read(active)
+    table, _ = read(f"index, clocks_{kind}_reasons.active\n0, 0x000000000000004C\n")
+    assert value(exported[0], "throttle_reasons") == value(table[0], "throttle_reasons") == 76.0
+
+
+def test_single_reasons_of_the_exporter_together() -> None:
+    holds = {"sw_power_cap", "hw_slowdown", "hw_thermal_slowdown"}
+    lines = [
+        f'nvidia_smi_clocks_event_reasons_{name}{{uuid="aa"}} {int(name in holds)}\n'
+        for name in sorted(_SINGLE_REASONS)
+    ]
+    records, _ = read("".join(lines))
+    assert value(records[0], "throttle_reasons") == 76.0
+    records, _ = read("".join(lines[1:]))
+    assert "throttle_reasons" not in records[0].readings  # one of them is not known
