@@ -14,12 +14,11 @@ from desktop_app.services.import_axis import Clock
 from desktop_app.services.import_cards import FieldSummary, ImportedCard
 from desktop_app.services.import_result import Import, ImportedFile
 from desktop_app.services.import_run_report import run_facts, run_lines
+from desktop_app.services.import_words import printable, short, some
 from desktop_app.telemetry.logs.record import LoggedInstance, LoggedProcess
 
-_MOST_SHOWN: Final = 12
 _WITHOUT_TIMES: Final = frozenset({Clock.NONE, Clock.INTERVAL, Clock.ELAPSED})
 _MOST_PASSED_OVER: Final = 200
-_LONGEST_NAME: Final = 100  # what a damaged file calls a card or a field can be the rest of the file
 _CLOCKS: Final = {
     Clock.UTC: "UTC",
     Clock.LOCAL: "local time of a place that the log does not name",
@@ -69,7 +68,7 @@ def as_json(result: Import) -> str:
 
 def as_text(result: Import) -> str:
     """A few lines: the session, its cards, their fields, and what was left out."""
-    return "\n".join(_lines(result))
+    return "\n".join(printable(line) for line in _lines(result))
 
 
 def _lines(result: Import) -> Iterator[str]:
@@ -93,13 +92,13 @@ def _lines(result: Import) -> Iterator[str]:
         yield from _card_lines(card)
     raw = result.raw_fields
     if raw:
-        yield f"Kept as written, not among our fields ({len(raw)}): {_some(raw)}"
+        yield f"Kept as written, not among our fields ({len(raw)}): {_all_of(raw)}"
     for file in result.files:
         if not file.passed_over:
             yield from _file_lines(file)
     passed_over = [file.path for file in result.files if file.passed_over]
     if passed_over:
-        names = _some([str(path) for path in passed_over])
+        names = _all_of([str(path) for path in passed_over])
         yield f"Passed over in folders, of no kind that is read ({len(passed_over):,}): {names}"
 
 
@@ -118,7 +117,7 @@ def _file_lines(file: ImportedFile) -> Iterator[str]:
 def _card_lines(card: ImportedCard) -> Iterator[str]:
     who = card.card
     about = [who.name, who.uuid, who.bus_id, None if who.index is None else f"index {who.index}"]
-    yield f"Card: {', '.join(_short(part) for part in about if part) or _short(card.key)}; {_many(card.rows, 'row')}"
+    yield f"Card: {', '.join(short(part) for part in about if part) or short(card.key)}; {_many(card.rows, 'row')}"
     total = card.facts.get("total_bytes")
     if total is not None:
         said = format_bytes(total.value) if total.value is not None else f"n/a ({total.reason})"
@@ -226,10 +225,5 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(_short(name) for name in names[:_MOST_SHOWN])
-    return shown + (f" and {len(names) - _MOST_SHOWN} more (session.json)" if len(names) > _MOST_SHOWN else "")
+def _all_of(names: list[str]) -> str:
+    return some(names, where="session.json")

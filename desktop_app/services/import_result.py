@@ -9,6 +9,7 @@ from desktop_app.core.errors import ConfigError, FloodmarkError
 from desktop_app.services.import_axis import Axis, Clock
 from desktop_app.services.import_cards import ImportedCard
 from desktop_app.services.import_runs import ImportedRun
+from desktop_app.services.import_words import printable
 from desktop_app.services.session_folder import SessionFolder
 from desktop_app.telemetry.logs.record import Notes
 
@@ -81,7 +82,7 @@ def check(result: Import) -> None:
     if result.sessions:
         return
     named = [file for file in result.files if not file.passed_over]
-    lines = [f"{file.path}{file.problem}" for file in named if file.problem]
+    lines = [printable(f"{file.path}{file.problem}") for file in named if file.problem]
     passed_over = len(result.files) - len(named)
     if passed_over:
         what = "one file" if passed_over == 1 else f"{passed_over:,} files"

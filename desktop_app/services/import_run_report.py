@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from desktop_app.services.import_runs import TABLES, ImportedRun
-
-_MOST_SHOWN: Final = 12
-_LONGEST_NAME: Final = 100
+from desktop_app.services.import_words import short, some
 
 
 def run_facts(run: ImportedRun) -> dict[str, Any]:
@@ -20,6 +18,7 @@ def run_facts(run: ImportedRun) -> dict[str, Any]:
         "steps": {table: run.step_range(table) for table in TABLES},
         "apart": run.apart,
         "restarts": run.restarts,
+        "steps_out_of_order": run.out_of_order,
         "taken_back_by_restarts": run.purged,
         "scalars": {
             name: {
@@ -44,7 +43,7 @@ def run_lines(run: ImportedRun, *, several: bool) -> Iterator[str]:
         f"{len(run.tables[table]):,} {words}" for table, words in (("steps", "steps"), ("validation", "validations"))
     ]
     where = f", in {run.session.name}" if several and run.session is not None else ""
-    yield f"Training: {_short(run.name)}; {', '.join(counts)}{where}"
+    yield f"Training: {short(run.name)}; {', '.join(counts)}{where}"
     for table in TABLES:
         held = run.step_range(table)
         if held is not None:
@@ -56,28 +55,24 @@ def run_lines(run: ImportedRun, *, several: bool) -> Iterator[str]:
         figures = ""
         if scalar.lowest is not None and scalar.highest is not None and scalar.last is not None:
             figures = f", {scalar.lowest:.6g} to {scalar.highest:.6g}, last {scalar.last:.6g}"
-        yield f"  {scalar.column}: {_short(name)}, {scalar.values:,} values{figures}{nan}"
+        yield f"  {scalar.column}: {short(name)}, {scalar.values:,} values{figures}{nan}"
     others = [name for name, scalar in run.scalars.items() if scalar.column is None]
     if others:
-        yield f"  under their own names in import_scalars ({len(others)}): {_some(others)}"
+        yield f"  under their own names in import_scalars ({len(others)}): {_all_of(others)}"
     texts = sorted({name for log in run.logs for _, name, _ in log.log.texts})
     if texts:
-        yield f"  words in import_texts ({len(texts)}): {_some(texts)}"
+        yield f"  words in import_texts ({len(texts)}): {_all_of(texts)}"
     for kind, names in run.kept_out.items():
-        yield f"  not imported, {kind} ({len(names)}): {_some(list(names))}"
+        yield f"  not imported, {kind} ({len(names)}): {_all_of(list(names))}"
     if run.purged:
         yield f"  taken back by a restart: {run.purged:,}, in import_scalars with purged = 1 only"
     if run.restarts:
         yield f"  steps go back {run.restarts:,} times; all are kept at their times"
+    if run.out_of_order:
+        yield f"  steps come a row late {run.out_of_order:,} times, as of several ranks; all are kept at their times"
     for remark in run.remarks:
         yield f"  {remark}"
 
 
-def _short(name: str) -> str:
-    name = "".join(character if character.isprintable() else " " for character in name)
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(_short(name) for name in names[:_MOST_SHOWN])
-    return shown + (f" and {len(names) - _MOST_SHOWN} more (session.json)" if len(names) > _MOST_SHOWN else "")
+def _all_of(names: list[str]) -> str:
+    return some(names, where="session.json")

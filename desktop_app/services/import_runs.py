@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from desktop_app.core.steps import STEP_COLUMNS, VALIDATION_COLUMNS
+from desktop_app.services.import_words import short, some
 from desktop_app.telemetry.logs.record import Stamp
 from desktop_app.telemetry.logs.tfevents import KIND as EVENTS_KIND
 from desktop_app.telemetry.logs.training_log import Target, TrainingLog
@@ -87,6 +89,7 @@ class ImportedRun:
     tables: dict[str, list[RunRow]] = field(default_factory=lambda: {name: [] for name in TABLES})
     purged: int = 0
     restarts: int = 0
+    out_of_order: int = 0  # steps that are no more than one row's spacing below the one before
     remarks: list[str] = field(default_factory=list)
     apart: bool = False  # its times cannot be compared with the cards'
     session: Path | None = None
@@ -122,18 +125,20 @@ class RunBook:
         run = self._runs.setdefault(key, ImportedRun(folder.name if events else path.name))
         run.logs.append(RunLog(file, path, log))
 
-    def beginnings(self) -> dict[int, Path]:
-        """Files that are the beginning of another one, which counts: every checkpoint keeps the history so far."""
+    def beginnings(self) -> dict[int, tuple[Path, int]]:
+        """Files that begin another one, which counts, with their first line: every checkpoint has the history so far."""
         alone = [run.logs[0] for run in self._runs.values() if len(run.logs) == 1 and run.logs[0].log]
         alike: dict[object, list[RunLog]] = {}
         for log in alone:
             alike.setdefault(_first(log), []).append(log)
-        found: dict[int, Path] = {}
-        for log in sorted(alone, key=lambda log: (len(log.log), log.file)):
-            longer = (other for other in alike[_first(log)] if other.file not in found and other is not log)
-            whole = next((other for other in longer if log.log.begins(other.log)), None)
+        found: dict[int, tuple[Path, int]] = {}
+        for group in alike.values():
+            group.sort(key=lambda log: (len(log.log), log.file))
+        for log in (log for group in alike.values() for log in group):
+            longest_first = itertools.takewhile(lambda other, log=log: other is not log, reversed(alike[_first(log)]))
+            whole = next((other for other in longest_first if log.log.begins(other.log)), None)
             if whole is not None:
-                found[log.file] = whole.path
+                found[log.file] = whole.path, log.log.line[0]
         self._runs = {key: run for key, run in self._runs.items() if run.logs[0].file not in found}
         return found
 
@@ -170,6 +175,8 @@ class _Rows:
         self._epochs: dict[_Key, float] = {}
         self._last: dict[str, _Key] = {}  # by name
         self._segment = 0
+        self._spacing: dict[str, float] = {}  # by name, in the log that is read
+        self._begun: set[str] = set()  # names that this log has had
 
     def make(self) -> None:
         run = self._run
@@ -180,6 +187,7 @@ class _Rows:
         plain = not any(target.table == "steps" and target.column != _EPOCH for target in columns.values())
         for number, log in enumerate(run.logs):
             of_validation = _rows_of_validation(log.log, columns)
+            self._spacing, self._begun = _spacing(log.log), set()
             for row, name, value in _scalars(log):
                 self._add(number, log, row, name, value, columns.get(name))
                 if plain and name not in columns and row not in of_validation:
@@ -210,11 +218,15 @@ class _Rows:
 
     def _key(self, name: str, step: float) -> _Key:
         """A name whose step goes back begins the next segment, unless another has begun it since its last value."""
-        last = self._last.get(name)
+        last, goes_on = self._last.get(name), name in self._begun
+        self._begun.add(name)
         if last is not None and last[2] >= 0 and last[0] == self._segment:
             if step < last[1]:
                 self._segment += 1
-                self._run.restarts += 1
+                if goes_on and last[1] - step <= self._spacing.get(name, 0.0):
+                    self._run.out_of_order += 1  # other ranks, or a writer that is late
+                else:
+                    self._run.restarts += 1
             elif step == last[1]:
                 return self._segment, step, last[2] + 1
         return self._segment, step, 0
@@ -259,14 +271,14 @@ class _Rows:
             same = [name for name in rivals[1:] if targets[name].rank == targets[first].rank]
             where = ".".join(column)
             if same:
-                run.remarks.append(f"{_some([first, *same])} may all be {where}: none is taken for it")
+                run.remarks.append(f"{some([first, *same], most=3)} may all be {where}: none is taken for it")
                 continue
             chosen[first] = targets[first]
             run.scalars[first].column = where
             if len(rivals) > 1:
-                run.remarks.append(f"{where} is {first}; {_some(rivals[1:])} as written only")
+                run.remarks.append(f"{where} is {short(first)}; {some(rivals[1:], most=3)} as written only")
         if strange:
-            run.remarks.append(f"{_some(sorted(strange))}: values above 1 are no shares, as written only")
+            run.remarks.append(f"{some(sorted(strange), most=3)}: values above 1 are no shares, as written only")
         return chosen
 
 
@@ -283,10 +295,21 @@ def _rows_of_validation(log: TrainingLog, columns: dict[str, Target]) -> set[int
     return {row for row, name in zip(log.scalar_row, log.scalar_name, strict=True) if name in numbers}
 
 
+def _spacing(log: TrainingLog) -> dict[str, float]:
+    """By name the usual distance of two steps: the median of those that go forward."""
+    numbers = np.frombuffer(log.scalar_name, "q")
+    order = np.argsort(numbers, kind="stable")
+    steps = np.frombuffer(log.step, "d")[np.frombuffer(log.scalar_row, "q")[order]]
+    ends = np.searchsorted(numbers[order], np.arange(len(log.names) + 1))
+    found = {}
+    for name, begin, end in zip(log.names, ends, ends[1:], strict=False):
+        forward = np.diff(steps[begin:end])
+        forward = forward[forward > 0]  # nor NaN
+        if forward.size:
+            found[name] = float(np.median(forward))
+    return found
+
+
 def _first(log: RunLog) -> object:
     """What two files share of which one is the beginning of the other."""
     return tuple(log.log.names[:1]), log.log.step[:1].tobytes(), log.log.scalar_value[:1].tobytes()
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -111,10 +111,10 @@ class _Run:
         from desktop_app.services.import_report import as_facts
 
         self.result.cards = self._book.cards
-        for number, whole in self._runs.beginnings().items():
+        for number, (whole, line) in self._runs.beginnings().items():
             file = self.result.files[number]
             if number in self._with_cards:
-                file.notes.remark(1, f"its steps are the beginning of those in {whole}, and count once")
+                file.notes.remark(line, f"its steps are the beginning of those in {whole}, and count once")
             else:
                 file.problem = f" is the beginning of {whole}; its steps count once"
         self.result.runs = self._runs.settled()

@@ -99,8 +99,10 @@ class TrainingLog:
         if len(self) > len(other) or other.names[: len(self.names)] != self.names:
             return False
         for ours, theirs in zip(self._columns(), other._columns(), strict=True):
+            if not ours:
+                continue
             mine = memoryview(ours).cast("B")  # bytes: NaN is itself, and nothing is copied
-            if memoryview(theirs).cast("B")[: len(mine)] != mine:
+            if len(theirs) < len(ours) or memoryview(theirs).cast("B")[: len(mine)] != mine:
                 return False
         return True
 

@@ -228,6 +228,61 @@ def test_a_history_that_goes_on_in_another_file_counts_once(tmp_path: Path, pare
     ]
 
 
+def test_a_file_with_cards_whose_steps_go_on_in_another_is_read(tmp_path: Path, parent: Path) -> None:
+    both = put(tmp_path, "both.log", GPU + "step 1 loss 2.0\n")
+    longer = put(tmp_path, "longer.log", "step 1 loss 2.0\nstep 2 loss 1.0\n")
+    result = import_logs([both, longer], parent=parent)
+    assert table(result, "SELECT count(*) FROM telemetry") == [(13,)]
+    assert [row.values["step"] for run in result.runs for row in run.tables["steps"]] == [1, 2]
+    text = as_text(result)
+    assert "Not read" not in text
+    assert f"Note: both.log, line 15: its steps are the beginning of those in {longer}, and count once" in text
+
+
+def test_histories_that_begin_alike_are_told_apart_in_a_moment(tmp_path: Path, parent: Path) -> None:
+    """The whole is the longest; what differs in one number only is none's beginning, nor is NaN another than itself."""
+    rows = [{"step": step, "lr": 0.5, "loss": float("nan") if step == 2 else 5.0 - step} for step in range(1, 5)]
+    files = {"1": rows[:1], "3": rows[:3], "4": rows, "other": [*rows[:2], {"step": 3, "lr": 0.5, "loss": 1.0}]}
+    paths = [put(tmp_path, f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in f)) for name, f in files.items()]
+    result = import_logs(paths, parent=parent)
+    assert [run.name for run in result.runs] == ["4.jsonl", "other.jsonl"]
+    assert [file.problem for file in result.files[:2]] == [f" is the beginning of {paths[2]}; its steps count once"] * 2
+
+
+def test_steps_of_another_rank_are_no_restarts(tmp_path: Path, parent: Path) -> None:
+    late = "".join(
+        f'{{"step":{step},"loss":1.5}}\n' + (f'{{"step":{step - 1},"loss":9}}\n' if step % 10 == 0 else "")
+        for step in range(1, 40)
+    )
+    result = import_logs([put(tmp_path, "late.jsonl", late)], parent=parent)
+    assert (result.runs[0].restarts, result.runs[0].out_of_order) == (0, 3)
+    assert table(result, "SELECT count(*) FROM steps WHERE loss = 9") == [(3,)], "and none covers another"
+    assert "steps come a row late 3 times" in as_text(result)
+    again = "".join(f'{{"step":{step},"loss":1.5}}\n' for step in [*range(10, 60, 10), *range(30, 60, 10)])
+    result = import_logs([put(tmp_path, "again.jsonl", again)], parent=parent)
+    assert (result.runs[0].restarts, result.runs[0].out_of_order) == (1, 0)
+    assert "steps go back 1 times" in as_text(result)
+
+
+def test_names_out_of_files_do_not_steer_the_terminal(
+    tmp_path: Path, parent: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07"
+    events = [record(event(START_S, 1, f"{evil}loss", 2.5)), record(event(START_S, 1, f"{evil}{'x' * 300}", 2.5))]
+    put(tmp_path, f"logs/{evil}/events", record(version()) + b"".join(events))
+    put(tmp_path, f"logs/{evil}.csv", f"step,loss,{evil}word\n1,2.5,{evil}\n")
+    head = "timestamp, name, utilization.gpu [%], memory.used [MiB]\n"
+    put(tmp_path, f"logs/{evil}gpu.csv", f"{head}2026/07/14 11:00:00.000, {evil}card, 1 %, 2 MiB\n")
+    code = cli.run(["import", str(tmp_path / "logs"), "--out", str(parent)])
+    text = capsys.readouterr().out
+    assert code == 0
+    assert "]0;owned loss" in text
+    assert all(line.isprintable() for line in text.splitlines())
+    assert "x" * 200 not in text
+    assert cli.run(["import", str(put(tmp_path, f"{evil}.txt", "dear diary\n")), "--out", str(parent)]) == 2
+    assert capsys.readouterr().err.rstrip("\n").isprintable()
+
+
 def test_percent_is_no_share(tmp_path: Path, parent: Path) -> None:
     result = import_logs([put(tmp_path, "m.csv", "step,loss,train_acc\n1,2.5,55.5\n2,2.25,0.5\n")], parent=parent)
     assert table(result, "SELECT loss, train_accuracy FROM steps") == [(2.5, None), (2.25, None)]
