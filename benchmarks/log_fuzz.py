@@ -2,8 +2,8 @@
 
 ``python benchmarks/log_fuzz.py [COUNT] [SEED]``; the logs are those of ``../shared/cases/files`` beside the checkout
 and the made ones of the tests, of cards and of trainings. Every fourth copy is only cut off; what is read
-of it must stand in the same line of the whole log. A line every hundredth of the way; exit code 1 upon an exception or a
-number that the log does not have.
+of it must stand in the same line of the whole log. A line every hundredth of the way; exit code 1 upon an exception or
+a number that the log does not have.
 """
 
 from __future__ import annotations

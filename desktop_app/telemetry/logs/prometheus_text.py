@@ -22,6 +22,7 @@ _SAMPLE: Final = re.compile(
 _LABEL: Final = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)', re.ASCII)
 _OURS: Final = re.compile(r"(?:#\s*(?:HELP|TYPE)\s+)?(DCGM_|nvidia_smi_|nvidia_gpu_|floodmark_)", re.ASCII)
 _MOST_CHARACTERS: Final = 8192
+_LEAST_MS: Final = 1e11  # of 1973: a smaller time is in seconds, of OpenMetrics whose last line went with a cut
 
 
 def _of(rule: Rule, quantity: Quantity, unit: str) -> Rule:
@@ -218,7 +219,8 @@ class _Scrape:
             return
         maker = self._makers.setdefault(key, RecordMaker(number, self._notes))
         if time is not None and maker.stamp is None:
-            maker.stamp = Stamp(float(time) / (1 if self._seconds else 1000), zoned=True)
+            said = float(time)
+            maker.stamp = Stamp(said if self._seconds or abs(said) < _LEAST_MS else said / 1000, zoned=True)
         self._describe(maker, labels, is_info=name == _INFO)
         rule = _RULES.get(name)
         if labels.get("GPU_I_ID"):

@@ -12,6 +12,7 @@ from desktop_app.core.telemetry import Reading, Reason
 # Of each kind of trouble so many lines are kept; all are counted.
 _LINES_KEPT: Final = 20
 _SHOWN_CHARACTERS: Final = 80
+_END_SHOWN: Final = 60  # of a line that the file ends in
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,9 @@ class Notes:
 
     def cut(self, line: int, text: str) -> None:
         """The file ends inside ``line``; ``text`` is what there is of it."""
-        self.leave_out(line, f"the file ends inside line {line}: a value that may be half of one does not count", text)
+        why = f"the file ends inside line {line}: a value that may be half of one does not count"
+        end = text.rstrip()[-_END_SHOWN:]
+        self.leave_out(line, why, end if len(end) == len(text.rstrip()) else f"…{end}")
 
     def remark(self, line: int, text: str) -> None:
         self.remarks.setdefault(text, line)

@@ -107,7 +107,8 @@ class TrainingLog:
         return True
 
     def _columns(self) -> tuple[array[float] | array[int], ...]:
-        return self.step, self.seconds, self.elapsed_s, self.scalar_row, self.scalar_name, self.scalar_value
+        """Those first in which two logs of one script differ the earliest."""
+        return self.scalar_value, self.seconds, self.step, self.elapsed_s, self.scalar_name, self.scalar_row
 
     def values(self) -> Mapping[str, list[float]]:
         """By name, for a look at a small file."""

@@ -152,3 +152,15 @@ def test_a_cut_file_says_nothing_that_the_whole_one_does_not(kind: str) -> None:
     rng = random.Random(f"cuts {kind}")
     for place in sorted(rng.sample(range(1, len(text)), min(150, len(text) - 1))):
         assert opened_figures(text[:place]) - whole == set(), repr(text[max(0, place - 60) : place])
+
+
+def test_times_in_seconds_whose_end_mark_was_cut() -> None:
+    """OpenMetrics has seconds where the Prometheus text has milliseconds, and says so in its last line."""
+    text = 'nvidia_smi_utilization_gpu_ratio{uuid="aa"} 0.65 1784019600.25\n# EOF\n'
+    for whole in (
+        text,
+        text.removesuffix("# EOF\n"),
+        text.replace("1784019600.25", "1784019600250").removesuffix("# EOF\n"),
+    ):
+        records, _ = read(whole)
+        assert records[0].stamp.seconds == 1784019600.25
