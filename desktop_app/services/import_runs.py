@@ -126,7 +126,7 @@ class RunBook:
         run.logs.append(RunLog(file, path, log))
 
     def beginnings(self) -> dict[int, tuple[Path, int]]:
-        """Files that begin another one, which counts, with their first line: every checkpoint has the history so far."""
+        """Files that begin another, which counts, with their first line: every checkpoint has the history so far."""
         alone = [run.logs[0] for run in self._runs.values() if len(run.logs) == 1 and run.logs[0].log]
         alike: dict[object, list[RunLog]] = {}
         for log in alone:

@@ -16,7 +16,7 @@ from desktop_app.telemetry.logs.rocm_json import looks_like_rocm, read_rocm_json
 from desktop_app.telemetry.logs.smi_xml import read_smi_xml
 from desktop_app.telemetry.logs.text_log import TextReader
 from desktop_app.telemetry.logs.tfevents import KIND as EVENTS_KIND
-from desktop_app.telemetry.logs.tfevents import looks_like_events, read_events
+from desktop_app.telemetry.logs.tfevents import looks_like_events, read_events, says_version
 from desktop_app.telemetry.logs.times import DateOrder
 from desktop_app.telemetry.logs.training_log import TrainingLog
 
@@ -75,7 +75,7 @@ def open_log(data: bytes, *, dates: DateOrder = DateOrder.UNKNOWN) -> OpenLog:
     content = unpacked(data)
     if looks_like_events(content):
         log = read_events(content, notes)
-        if not log and not log.kept_out and not _is_events(content):
+        if not log and not log.kept_out and not says_version(content):
             raise UnknownKindError("holds records of TensorFlow, but no events of TensorBoard")
         return OpenLog(iter(()), notes, {EVENTS_KIND: 1}, log)
     refuse_binary(content)
@@ -111,10 +111,6 @@ def _training_table(text: str, start: str, notes: Notes) -> tuple[str, TrainingL
     if columns is None:
         return None
     return training_tables.CSV_KIND, training_tables.read_metrics_csv(text, columns, notes)
-
-
-def _is_events(content: bytes) -> bool:
-    return b"brain.Event:" in content[:64]
 
 
 def refuse_binary(content: bytes) -> None:

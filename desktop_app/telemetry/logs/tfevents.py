@@ -7,6 +7,7 @@ Records as in ``tensorflow/core/lib/io/record_writer.h``, messages as in ``event
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterator
 from typing import Final
@@ -27,6 +28,7 @@ from desktop_app.telemetry.logs.protobuf_wire import (
     varint,
 )
 from desktop_app.telemetry.logs.record import Notes, Stamp
+from desktop_app.telemetry.logs.times import LATEST_S
 from desktop_app.telemetry.logs.training_log import TrainingLog
 from desktop_app.telemetry.logs.training_names import target_of
 
@@ -35,8 +37,9 @@ _VERSION: Final = b"brain.Event:"
 _HEAD: Final = 12  # length and its checksum
 _TAIL: Final = 4
 _MASK: Final = 0xA282EAD8
-_LATEST_S: Final = 253_402_300_800.0  # the year 10000
 _MOST_PLACES: Final = 500_000  # half a second of looking
+_HOLE: Final = bytes(_HEAD)
+_END_OF_HOLE: Final = re.compile(rb"[^\0]")
 _START: Final = 1  # SessionLog.SessionStatus
 # DataType of tensor.proto: the format of struct, and the field that holds values beside ``tensor_content``.
 _TYPES: Final = {
@@ -50,7 +53,12 @@ _OTHERS: Final = {3: "histograms", 4: "images", 5: "histograms", 6: "audio"}
 
 def looks_like_events(data: bytes) -> bool:
     """A first record with a good checksum, or the mark that every such file has in its first one."""
-    return _length(data, 0) is not None or _VERSION in data[:64]
+    return _length(data, 0) is not None or says_version(data)
+
+
+def says_version(data: bytes) -> bool:
+    """The mark that every event file has in its first record, and no other file of TensorFlow."""
+    return _VERSION in data[:64]
 
 
 def read_events(data: bytes, notes: Notes) -> TrainingLog:
@@ -106,6 +114,12 @@ def _next_record(data: bytes, place: int) -> int | None:
         if zeros < 0:
             return None
         place = zeros - 4
+        if data.startswith(_HOLE, place):  # as a file system leaves one behind; zeros are no good checksum of zeros
+            hole = _END_OF_HOLE.search(data, place + _HEAD)
+            if hole is None:
+                return None
+            place = hole.start() - _HEAD + 1  # the next record may itself begin with zeros
+            continue
         if _length(data, place) is not None:
             return place
         place += 1
@@ -154,7 +168,7 @@ class _Reader:
         found = [scalar for summary in summaries for scalar in self._scalars(summary)]
         if not found:
             return
-        stamp = Stamp(wall_s, zoned=True) if 0 < wall_s < _LATEST_S else None
+        stamp = Stamp(wall_s, zoned=True) if 0 < wall_s < LATEST_S else None
         if stamp is None:
             self._notes.remark(number, "a wall time that cannot be one: the row counts as one without a time")
         row = self._log.add_row(number, step=float(step), stamp=stamp)

@@ -9,6 +9,7 @@ from typing import Final
 
 from desktop_app.telemetry.logs.record import Stamp
 
+LATEST_S: Final = 253_402_300_800.0  # the year 10000
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK: Final = r"(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?"
 _YEAR_FIRST: Final = re.compile(

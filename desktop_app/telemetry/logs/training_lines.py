@@ -15,13 +15,12 @@ from desktop_app.telemetry.logs.log_lines import is_open
 from desktop_app.telemetry.logs.record import Notes, Stamp, shown
 from desktop_app.telemetry.logs.times import stamp_of
 from desktop_app.telemetry.logs.training_log import Target, TrainingLog
-from desktop_app.telemetry.logs.training_names import plain, target_of
+from desktop_app.telemetry.logs.training_names import NUMBER, plain, target_of
 
 KIND: Final = "training log"
 _LONGEST_LINE: Final = 4096
 _HINT: Final = re.compile(r"loss|step|iter|s:\d|it/s|s/it|train|val |hella", re.IGNORECASE)
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-_NUMBER: Final = r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|[-+]?nan|[-+]?inf"
 _STAMP: Final = re.compile(
     r"(?:\[[A-Za-z][\w.-]{0,30}\]\s*)?\[?(?P<time>\d{4}[-/]\d\d?[-/]\d\d?[T ]\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?"
     r"(?:Z|[-+]\d\d:?\d\d)?)\]?[\s|:,-]*"
@@ -39,24 +38,24 @@ _STEP: Final = re.compile(
     re.IGNORECASE,
 )
 _PAIR: Final = re.compile(
-    rf"(?P<name>[A-Za-z][\w./@()% -]{{0,60}}?)(?:\s*[:=]\s*|\s+)(?P<value>{_NUMBER})\s?"
+    rf"(?P<name>[A-Za-z][\w./@()% -]{{0,60}}?)(?:\s*[:=]\s*|\s+)(?P<value>{NUMBER})\s?"
     r"(?P<unit>[A-Za-z%][A-Za-z%/]{0,12})?\s*(?P<more>\([^()]{0,40}\))?",
     re.IGNORECASE,
 )
-_BARE: Final = re.compile(rf"(?P<value>{_NUMBER})\s?(?P<unit>[A-Za-z%][\w%/ ]{{0,20}})", re.IGNORECASE)
+_BARE: Final = re.compile(rf"(?P<value>{NUMBER})\s?(?P<unit>[A-Za-z%][\w%/ ]{{0,20}})", re.IGNORECASE)
 _TOKENS: Final = re.compile(r"(?:[A-Za-z][\w./@()%-]*\s*[:=]\s*[^\s:=]+(?:\s+|$))+")
 _TOKEN: Final = re.compile(r"[A-Za-z][\w./@()%-]*\s*[:=]\s*[^\s:=]+")
 _QUOTED: Final = re.compile(
-    rf"'(?P<name>[\w./ @-]{{1,60}})':\s*(?P<quote>'?)(?P<value>{_NUMBER})(?P=quote)", re.IGNORECASE
+    rf"'(?P<name>[\w./ @-]{{1,60}})':\s*(?P<quote>'?)(?P<value>{NUMBER})(?P=quote)", re.IGNORECASE
 )
 _BAR: Final = re.compile(
     r"(?:(?P<title>[^|:]{0,60}):)?\s*\d{1,3}%\|[^|]{0,200}\|\s*(?P<step>\d{1,12})/\d{1,12} "
     r"\[(?P<elapsed>(?:\d{1,4}:)?\d{1,2}:\d\d)<[^,\]]{1,12},[^,\]]{0,16}(?:it/s|s/it)(?:, (?P<rest>[^\]]{1,400}))?\]"
 )
-_KARPATHY: Final = re.compile(rf"(?P<step>\d{{1,12}}) (?P<name>train|val|hella) (?P<value>{_NUMBER})")
+_KARPATHY: Final = re.compile(rf"(?P<step>\d{{1,12}}) (?P<name>train|val|hella) (?P<value>{NUMBER})")
 _LAST_TOKEN: Final = re.compile(r"(?:^|(?<=\s))[A-Za-z][\w./@()%-]*\s*[:=]\s*[^\s:=]*\Z")
 _MARKS: Final = ("|", ", ", " - ")
-_ALONE: Final = re.compile(rf"(?:val|validation)[ _]loss\s*[:=]?\s*(?P<value>{_NUMBER})", re.IGNORECASE)
+_ALONE: Final = re.compile(rf"(?:val|validation)[ _]loss\s*[:=]?\s*(?P<value>{NUMBER})", re.IGNORECASE)
 
 _LOSS: Final = Target("steps", "loss")
 _VALIDATION: Final = Target("validation", "loss")

@@ -46,6 +46,8 @@ _TIMES: Final = {
     "step_time_s": 1.0, "step_s": 1.0, "iter_time_s": 1.0, "step_time_ms": 1e-3, "step_ms": 1e-3, "iter_time_ms": 1e-3,
     "dt_ms": 1e-3, "step_time_[s]": 1.0, "step_time_[ms]": 1e-3, "iter_time_[ms]": 1e-3,
 }  # fmt: skip
+# A number as Python, C and Lua print it, for a pattern that ignores case.
+NUMBER: Final = r"(?:[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|[-+]?nan|[-+]?inf(?:inity)?)"
 _SHARES: Final = frozenset({"train_accuracy", "accuracy"})
 # Lightning's monitor: the optimizer's class, and a group of parameters.
 _LIGHTNING_RATE: Final = re.compile(r"lr-[A-Za-z]\w*(?:/pg1)?")

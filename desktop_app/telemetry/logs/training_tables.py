@@ -16,27 +16,25 @@ from typing import Any, Final
 from desktop_app.telemetry.logs.log_lines import Unfinished, is_open, numbered_lines
 from desktop_app.telemetry.logs.record import Notes, Stamp, shown
 from desktop_app.telemetry.logs.smi_csv import header_of
-from desktop_app.telemetry.logs.times import DateOrder, stamp_of
+from desktop_app.telemetry.logs.times import LATEST_S, DateOrder, stamp_of
 from desktop_app.telemetry.logs.training_log import Target, TrainingLog
-from desktop_app.telemetry.logs.training_names import plain, target_of
+from desktop_app.telemetry.logs.training_names import NUMBER, plain, target_of
 
 CSV_KIND: Final = "metrics CSV"
 LINES_KIND: Final = "JSON lines of metrics"
 STATE_KIND: Final = "trainer_state.json"
 _STEPS: Final = frozenset({"step", "steps", "global_step", "iteration", "iter", "trainer/global_step"})
+_GLOBAL: Final = frozenset({"global_step", "trainer/global_step"})  # beside another step it is the one of the run
 _TIMES: Final = frozenset({"timestamp", "_timestamp", "wall_time", "datetime", "time", "date"})
 _SINCE_START: Final = frozenset({"_runtime", "elapsed_s", "time_elapsed_s"})
 _TENSORBOARD: Final = ("wall_time", "step", "value")
-_NUMBER: Final = re.compile(
-    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|[-+]?(?:nan|inf(?:inity)?)", re.I
-)
+_NUMBER: Final = re.compile(NUMBER, re.IGNORECASE)
 _ENTRY: Final = re.compile(r"\{[^{}]*\}")
 _RUN: Final = " - "  # Weights & Biases writes "the run's name - train/loss"
 _MOST_CELLS: Final = 2000
 _LONGEST_HEAD: Final = 65_536
 _LONGEST_LINE: Final = 1 << 20
 _MOST_JSON: Final = 256 << 20
-_LATEST_S: Final = 253_402_300_800.0  # the year 10000
 _EARLIEST_S: Final = 1e8  # 1973: smaller ones are no time of a day
 
 
@@ -60,8 +58,9 @@ def metrics_header(line: str) -> tuple[_Column, ...] | None:
     if not 2 <= len(names) <= _MOST_CELLS or any(_NUMBER.fullmatch(name) for name in names):
         return None
     columns: list[_Column] = []
+    step = min((name for name in names if name in _STEPS), key=lambda name: name not in _GLOBAL, default="")
     for cell, name in zip(cells, names, strict=True):
-        role = "step" if name in _STEPS else "time" if name in _TIMES else "since" if name in _SINCE_START else ""
+        role = "step" if name == step else "time" if name in _TIMES else "since" if name in _SINCE_START else ""
         if role and any(column.role == role for column in columns):
             role = ""
         title = cell.strip() or "column"
@@ -137,7 +136,7 @@ def _moment(cell: str, value: float | None) -> Stamp | None:
     """A time of a day: in words, or as seconds since 1970 with any number of digits."""
     if value is None:
         return stamp_of(cell, order=DateOrder.UNKNOWN)
-    return Stamp(value, zoned=True) if _EARLIEST_S < value < _LATEST_S else None
+    return Stamp(value, zoned=True) if _EARLIEST_S < value < LATEST_S else None
 
 
 def opens_json_lines(start: str) -> bool:
@@ -153,7 +152,7 @@ def opens_json_lines(start: str) -> bool:
 
 def read_json_lines(text: str, notes: Notes) -> TrainingLog:
     """One object a line."""
-    log = TrainingLog(notes)
+    log, steps = TrainingLog(notes), _StepNames()
     for number, line in numbered_lines(text):
         if not line.strip():
             continue
@@ -164,7 +163,7 @@ def read_json_lines(text: str, notes: Notes) -> TrainingLog:
             else:
                 notes.leave_out(number, "not an object of JSON", line)
             continue
-        _take(log, number, row)
+        _take(log, number, row, steps)
     return log
 
 
@@ -182,17 +181,36 @@ def read_trainer_state(text: str, notes: Notes) -> TrainingLog | None:
     history = found.get("log_history") if isinstance(found, dict) else None
     if not isinstance(history, list):
         return None
-    log = TrainingLog(notes)
+    log, steps = TrainingLog(notes), _StepNames()
     for number, entry in enumerate(history, start=1):
         if isinstance(entry, dict):
-            _take(log, number, entry, whole_run="train_runtime" in entry)
+            _take(log, number, entry, steps, whole_run="train_runtime" in entry)
         else:
             notes.leave_out(number, "an entry of log_history that is no object")
     return log
 
 
-def _take(log: TrainingLog, number: int, row: Mapping[str, Any], *, whole_run: bool = False) -> None:
+class _StepNames:
+    """Which of the names of steps is the step of a row, by the rules of a table: ``global_step``, else the first."""
+
+    def __init__(self) -> None:
+        self._ranks: dict[str, tuple[bool, int]] = {}
+        self._before: str | None = None
+
+    def choose(self, row: Mapping[str, Any], number: int, notes: Notes) -> str | None:
+        names = [name for name, value in row.items() if plain(name) in _STEPS and _is_number(value)]
+        for name in names:
+            self._ranks.setdefault(name, (plain(name) not in _GLOBAL, len(self._ranks)))
+        chosen = min(names, key=self._ranks.__getitem__, default=None)
+        if chosen is not None and self._before not in (None, chosen):
+            notes.remark(number, f"the step is {shown(chosen)} here, and {shown(self._before or '')} before")
+        self._before = chosen or self._before
+        return chosen
+
+
+def _take(log: TrainingLog, number: int, row: Mapping[str, Any], steps: _StepNames, *, whole_run: bool = False) -> None:
     step: float | None = None
+    step_name = steps.choose(row, number, log.notes)
     stamp: Stamp | None = None
     scalars: list[tuple[str, float]] = []
     words: list[tuple[str, str]] = []
@@ -201,11 +219,14 @@ def _take(log: TrainingLog, number: int, row: Mapping[str, Any], *, whole_run: b
             words += list(_flat(name, value))
             continue
         role = plain(name)
-        if role in _STEPS and step is None and float(value).is_integer():
+        if name == step_name:
+            if not float(value).is_integer():
+                log.notes.leave_out(number, f"{shown(name)}: not a number of a step", str(value))
+                return
             step = float(value)
         elif role in _TIMES and stamp is None and (stamp := _moment("", float(value))) is not None:
             continue
-        elif role not in _STEPS:
+        else:
             scalars.append((name, float(value)))
     if not scalars:
         log.notes.leave_out(number, "no scalar")
@@ -218,8 +239,12 @@ def _take(log: TrainingLog, number: int, row: Mapping[str, Any], *, whole_run: b
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    if value is not None:
+    if value is None:
+        return
+    try:
         yield shown(name), shown(value if isinstance(value, str) else json.dumps(value)[:400])
+    except RecursionError:  # nested as deep as it can just be read
+        yield shown(name), "nested too deep to be shown"
 
 
 def _object(line: str) -> dict[str, Any] | None:

@@ -98,6 +98,29 @@ def test_other_files(content: bytes, words: str) -> None:
         open_log(content)
 
 
+@pytest.mark.parametrize("size", [1, 11, 12, 13, 499_999, 1_000_000, 4_000_003])
+@pytest.mark.parametrize("length", [100, 256, 65_536])
+def test_records_behind_a_hole_of_zeros_are_read(size: int, length: int) -> None:
+    """A length of 256 begins with a zero itself."""
+    parts = whole()
+    long = next(
+        content for less in range(length) if len(content := event(START_S, 99, "x" * (length - less), 0.0)) == length
+    )
+    log = opened(b"".join([*parts[:4], bytes(size), record(long), *parts[4:]]))
+    assert [step for _, step, _, _ in scalars(log.training)] == [0, 1, 2, 99, 3, 4, 5, 6, 7]
+    place = sum(map(len, parts[:4]))
+    assert [(item.why, item.text) for item in log.notes.left_out] == [
+        ("damaged: no record", f"{size} bytes from byte {place} on")
+    ]
+
+
+def test_two_holes_and_one_over_a_record() -> None:
+    parts = whole()
+    covered = parts[5][:20] + bytes(len(parts[5]) - 20 + 600_000)
+    log = opened(b"".join([*parts[:3], bytes(600_000), *parts[3:5], covered, *parts[6:], bytes(600_000)]))
+    assert [step for _, step, _, _ in scalars(log.training)] == [0, 1, 2, 3, 5, 6, 7]
+
+
 def test_a_million_bytes_of_damage_are_passed_in_a_moment() -> None:
-    log = opened(record(version()) + bytes(1_000_000) + record(event(START_S, 3, "loss", 1.0)))
+    log = opened(record(version()) + bytes((0, 0, 0, 0, 1)) * 200_000 + record(event(START_S, 3, "loss", 1.0)))
     assert len(log.notes.left_out) == 1

@@ -160,6 +160,35 @@ def test_json_lines() -> None:
     assert [(item.line, item.why) for item in log.notes.left_out] == [(3, "not an object of JSON")]
 
 
+def test_of_two_steps_the_global_one_counts_and_the_other_is_kept() -> None:
+    rows = '{"iter": 10, "step": 1, "global_step": 100, "loss": 1.5}\n{"iter": 20, "step": 2, "loss": 1.25}\n'
+    log = opened(rows)
+    assert columns(log.training, "loss") == [(100.0, 1.5), (20.0, 1.25)]
+    assert columns(log.training, "iter") == [(100.0, 10.0)]
+    assert columns(log.training, "step") == [(100.0, 1.0), (20.0, 2.0)]
+    assert log.notes.remarks == {"the step is iter here, and global_step before": 2}
+    table = opened("iter,step,global_step,loss\n10,1,100,1.5\n20,2,200,1.25\n").training
+    assert columns(table, "loss") == [(100.0, 1.5), (200.0, 1.25)]
+    assert columns(table, "iter") == [(100.0, 10.0), (200.0, 20.0)]
+
+
+def test_a_step_that_is_none_leaves_its_row_out_as_in_a_table() -> None:
+    log = opened('{"iter":10,"step":10,"loss":1.5}\n{"step":1,"iter":20.5,"loss":1.25}\n{"iter":NaN,"loss":1}\n')
+    assert columns(log.training, "loss") == [(10.0, 1.5)]
+    assert columns(log.training, "step") == [(10.0, 10.0)]
+    assert [(item.line, item.why, item.text) for item in log.notes.left_out] == [
+        (2, "iter: not a number of a step", "20.5"),
+        (3, "iter: not a number of a step", "nan"),
+    ]
+
+
+def test_a_value_that_is_nested_as_deep_as_can_be_read() -> None:
+    for depth in range(900, 1000, 5):
+        log = opened('{"step":1,"loss":2.0}\n{"step":2,"loss":1.5,"x":' + "[" * depth + "]" * depth + "}\n")
+        assert columns(log.training, "loss")[0] == (1.0, 2.0)
+        assert len(log.training) + len(log.notes.left_out) == 2
+
+
 def test_bars_that_are_drawn_again() -> None:
     log = opened(BARS)
     assert columns(log.training, "loss") == [(10.0, 0.125), (20.0, 0.25)]
