@@ -13,9 +13,11 @@ from typing import Final
 GZIP: Final = b"\x1f\x8b"
 MOST_BYTES: Final = 1 << 30  # of text, unpacked: six days of eight cards, once a second, in full
 
-# What ends no number in the midst: a closing mark, or a unit that begins no longer one.
+# What ends no value in the midst: a closing mark, a unit that begins no longer one, or the end of a UUID.
 _CLOSED: Final = re.compile(
-    r"(?:[\]})>\"'|%]|[0-9] ?(?:[KMGT]iB|[KMG]B/s|[kMG]?Hz|m?W|°?C|ms|it/s|s/it|tok/s))\s*\Z", re.ASCII
+    r"(?:[\]})>\"'|%]|[0-9] ?(?:[KMGT]iB|[KMG]B/s|[kMG]?Hz|m?W|°?C|ms|it/s|s/it|tok/s)"
+    r"|-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})\s*\Z",
+    re.ASCII,
 )
 
 

@@ -6,7 +6,7 @@ import gzip
 import random
 
 import pytest
-from log_samples import ALL, DMON, EXPORTER, MIB, PMON, QUERY, TABLE, TWO_ROWS, opened_figures, read, values
+from log_samples import ALL, DMON, EXPORTER, MIB, PMON, QUERY, TABLE, TWO_ROWS, UUIDS, opened_figures, read, values
 from training_samples import LLM_C, TITAN, TRAININGS, columns, opened
 
 from desktop_app.telemetry.logs.kinds import OpenLog, open_log
@@ -25,7 +25,9 @@ def test_the_last_value_may_be_half_of_one(end: str) -> None:
     assert not any(is_open(line) for _, line in numbered_lines(f"5 %, {end}\r"))
 
 
-@pytest.mark.parametrize("end", ["62 %", "30 MiB", "[N/A]", "300.5 W", "1980 MHz", "}", '"6"', "1.5GiB", "21ms"])
+@pytest.mark.parametrize(
+    "end", ["62 %", "30 MiB", "[N/A]", "300.5 W", "1980 MHz", "}", '"6"', "1.5GiB", "21ms", UUIDS[1]]
+)
 def test_a_value_with_its_unit_or_mark_is_whole(end: str) -> None:
     ((_, line),) = numbered_lines("5 %, " + end)
     assert not is_open(line)

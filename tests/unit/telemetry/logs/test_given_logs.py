@@ -323,7 +323,7 @@ def test_prometheus() -> None:
         "memory_used_bytes": 221249536, "power_w": 39.17, "temperature_c": 33, "sm_clock_mhz": 765,
         "memory_clock_mhz": 810, "fan_percent": 38, "performance_state": 8, "power_limit_w": 250,
         "pcie_generation": 1, "pcie_width": 16, "graphics_clock_mhz": 765, "video_clock_mhz": 675, "encoder_sessions": 0,
-        "jpeg_percent": 0, "optical_flow_percent": 0,
+        "jpeg_percent": 0, "optical_flow_percent": 0, "throttle_reasons": 1,
     }  # fmt: skip
     assert record.facts["total_bytes"].value == 8192 * MIB
 
