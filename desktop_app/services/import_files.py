@@ -89,8 +89,8 @@ def _inside(folder: Path) -> Iterator[Found]:
             else:
                 yield Found(path, in_folder=True)
             count += 1
-    for error in closed:
-        yield Found(Path(error.filename or folder), problem=trouble_of(error))
+    for refused in closed:
+        yield Found(Path(refused.filename or folder), problem=trouble_of(refused))
     if left_out:
         many = f"its first {_MOST_FILES:,} files are read, {left_out:,} more are left out"
         yield Found(folder, problem=f": {many}; import its folders one by one")

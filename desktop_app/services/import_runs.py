@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -134,11 +133,10 @@ class RunBook:
         found: dict[int, tuple[Path, int]] = {}
         for group in alike.values():
             group.sort(key=lambda log: (len(log.log), log.file))
-        for log in (log for group in alike.values() for log in group):
-            longest_first = itertools.takewhile(lambda other, log=log: other is not log, reversed(alike[_first(log)]))
-            whole = next((other for other in longest_first if log.log.begins(other.log)), None)
-            if whole is not None:
-                found[log.file] = whole.path, log.log.line[0]
+            for number, log in enumerate(group):  # against the longer ones, the longest first
+                whole = next((other for other in group[:number:-1] if log.log.begins(other.log)), None)
+                if whole is not None:
+                    found[log.file] = whole.path, log.log.line[0]
         self._runs = {key: run for key, run in self._runs.items() if run.logs[0].file not in found}
         return found
 
