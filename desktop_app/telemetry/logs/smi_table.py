@@ -137,7 +137,7 @@ class TableSection:
         if self._open is None or self._rows_seen or state is None:
             return
         self._figures(self._open, number, state)
-        if len(there) > 1:
+        if len(there) > 1 and (len(cells) > 2 or _PAIR.fullmatch(there[1])):
             self._memory(self._open, number, there[1])
         if len(there) > 2:
             self._open.number("GPU-Util", there[2].split(None, 1)[0], f.UTILIZATION, line=number)

@@ -118,6 +118,8 @@ def test_a_table_cut() -> None:
     assert values(records[0])["utilization_percent"] == 37.0
     records, _ = read(TABLE[: TABLE.index("40960MiB") + 3])
     assert records[0].facts == {}
+    records, _ = read(TABLE[: TABLE.index("1234MiB") + 7])
+    assert (records[0].facts, "memory_used_bytes" in records[0].readings) == ({}, False)
     assert values(records[0])["temperature_c"] == 36.0
 
 
