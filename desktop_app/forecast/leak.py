@@ -38,6 +38,11 @@ _MIN_RISERS: Final = 3
 _MIN_TIED_RISERS: Final = 2  # of those that come with an event
 _BELIEF_ONCE: Final = 0.55  # one riser that came with an event, and the next one would not fit
 _BELIEF_AT_RANDOM: Final = 0.65  # a cache that fills begins like this too
+# Risers of one amount at random show for how long only from the first one on, which is a mean distance late: four that
+# are alike are enough after half of the 40 steps. What fills a cache differs in size.
+_ENOUGH_STEPS_ALIKE: Final = 20
+_ALIKE_RISERS: Final = 4
+_ALIKE_SPREAD: Final = 0.05
 _ONCE_SHARE: Final = 0.005  # of the card: what a riser that was seen once must have at least
 _RETRY_MEMORY_STEPS: Final = 5
 _RETRY_MATTERS_STEPS: Final = 100  # a retry proves a leak that would be full this soon, not one that is far off
@@ -182,7 +187,8 @@ def _enough_evidence(trend: Trend, to_go: StepsToGo, environment: Environment) -
         stairs = trend.stairs
         one_more = to_go.median <= 1.5 * stairs.distance_steps
         if stairs.at_random:
-            return _lasts(trend, environment)
+            alike = stairs.risers >= _ALIKE_RISERS and stairs.jump_spread <= _ALIKE_SPREAD
+            return _lasts(trend, environment, _ENOUGH_STEPS_ALIKE if alike else ENOUGH_STEPS)
         if stairs.event is None:
             return one_more or (stairs.risers >= _MIN_RISERS and trend.steps >= ENOUGH_STEPS)
         large = stairs.jump_bytes >= _ONCE_SHARE * environment.capacity_bytes
@@ -190,8 +196,8 @@ def _enough_evidence(trend: Trend, to_go: StepsToGo, environment: Environment) -
     return _lasts(trend, environment)
 
 
-def _lasts(trend: Trend, environment: Environment) -> bool:
-    return trend.lasted_steps >= ENOUGH_STEPS and trend.lasted_bytes >= ENOUGH_GROWTH * environment.capacity_bytes
+def _lasts(trend: Trend, environment: Environment, steps: int = ENOUGH_STEPS) -> bool:
+    return trend.lasted_steps >= steps and trend.lasted_bytes >= ENOUGH_GROWTH * environment.capacity_bytes
 
 
 def _driver_refused(to_go: StepsToGo, evidence: Evidence) -> bool:

@@ -31,6 +31,7 @@ _ASKING_SHARE: Final = 0.5  # of the troughs' growth lately: more, and nothing i
 _ASKING_POINTS: Final = 8
 _RISERS_KEPT: Final = 8
 _BY_CHANCE: Final = 2  # risers that may come at one distance, or with an event, by chance
+_OF_MANY: Final = 4  # times as many risers as are regular: those few are so by chance
 _ASKED_RISERS: Final = 3  # heights of a staircase that must be known before it is said to ask for memory
 
 
@@ -143,10 +144,11 @@ class TroughTrend:
     def _risers_at_random(self, interest: Interest, regular: Stairs | None) -> Trend | None:
         """Too uneven to be a line or regular stairs, whose first few may be so by chance."""
         known = 0 if regular is None else regular.risers
-        if known > _BY_CHANCE or self._will_fall_back(interest):
+        if self._will_fall_back(interest):
             return None
         stairs = self._equal.stairs(self._step, known=interest.known)
-        if stairs is None or stairs.risers <= known + 1 or stairs.slope < interest.slope_floor:
+        explained = _OF_MANY * known if known > _BY_CHANCE else known + 1
+        if stairs is None or stairs.risers <= explained or stairs.slope < interest.slope_floor:
             return None
         return self._stair_trend(stairs)
 

@@ -9,6 +9,9 @@ from desktop_app.core.forecasts import Cause
 from desktop_app.core.units import GIB, MIB
 from desktop_app.forecast.equal_risers import EqualRisers
 from desktop_app.forecast.forecaster import Forecaster
+from desktop_app.forecast.line_search import Interest
+from desktop_app.forecast.stairs import Stairs
+from desktop_app.forecast.trend import TroughTrend
 
 from .traces import BASE, Floats, Replay, replay, steps
 
@@ -88,3 +91,30 @@ def test_a_few_lumps_that_cannot_fill_the_card_before_the_end_are_no_alert() -> 
 
 def test_lumps_that_stay_below_seven_thousandths_of_the_card_are_no_alert() -> None:
     assert run(lumps(AT_RANDOM, 36, size=8.0 * MIB)).raised == []
+
+
+@pytest.mark.parametrize(("sizes", "in_time"), [([40.0] * 5, True), ([40.0, 48.0, 40.0, 44.0, 36.0], False)])
+def test_four_lumps_exactly_alike_need_no_more_than_twenty_steps(sizes: list[float], in_time: bool) -> None:
+    """From step 20 on, one in five to eight: 20 of their mean distances' steps are over before 27 are."""
+    troughs: Floats = np.full(42, float(BASE))
+    for at, size in zip([20, 23, 31, 36, 39], sizes, strict=True):
+        troughs[at:] += size * MIB
+    assert [alert.cause for alert in run(troughs).raised] == ([Cause.LEAK] if in_time else [])
+
+
+def test_a_few_that_come_with_an_event_do_not_hide_many_that_do_not() -> None:
+    """16 rises of one amount, of which stairs explain 3, are told as the 16: their slope, not that of the 3."""
+    trend = TroughTrend(of_events=False)
+    rng = np.random.default_rng(1)
+    rises = rng.random(120) < 0.2
+    trough = float(BASE)
+    for step in range(1, 121):
+        trough += 40.0 * MIB * float(rises[step - 1])
+        trend.add(step, trough, 8, trough)
+    few = Stairs(40.0 * MIB, 0.0, 32.0, 0.02, 3, 8.0, event="validation")
+    found = trend._risers_at_random(Interest(float(GIB), 0.0, known=True), few)
+    assert found is not None
+    assert found.stairs is not None
+    assert found.stairs.risers >= 12
+    many = Stairs(40.0 * MIB, 0.0, 8.0, 0.02, 12, 0.0)
+    assert trend._risers_at_random(Interest(float(GIB), 0.0, known=True), many) is None
