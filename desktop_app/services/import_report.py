@@ -14,7 +14,7 @@ from desktop_app.services.import_axis import Clock
 from desktop_app.services.import_cards import FieldSummary, ImportedCard
 from desktop_app.services.import_result import Import, ImportedFile
 from desktop_app.services.import_run_report import run_facts, run_lines
-from desktop_app.services.import_words import printable, short, some
+from desktop_app.services.import_words import encodable, printable, short, some
 from desktop_app.telemetry.logs.record import LoggedInstance, LoggedProcess
 
 _WITHOUT_TIMES: Final = frozenset({Clock.NONE, Clock.INTERVAL, Clock.ELAPSED})
@@ -31,7 +31,7 @@ _CLOCKS: Final = {
 
 def as_facts(result: Import) -> dict[str, Any]:
     """Everything but the place of the session."""
-    return {
+    said = {
         "files": [
             {
                 "file": str(file.path),
@@ -58,6 +58,7 @@ def as_facts(result: Import) -> dict[str, Any]:
         "cards": [_card_facts(card) for card in result.cards],
         "kept_as_written": result.raw_fields,
     }
+    return {name: _encodable(value) for name, value in said.items()}
 
 
 def as_json(result: Import) -> str:
@@ -196,6 +197,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(item) for name, item in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list) else value
 
 
 def _reading(reading: Reading) -> dict[str, Any]:

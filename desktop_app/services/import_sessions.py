@@ -18,6 +18,7 @@ from desktop_app.services.import_axis import Axis, Clock
 from desktop_app.services.import_database import ImportDatabase
 from desktop_app.services.import_result import Import
 from desktop_app.services.import_runs import TABLES, ImportedRun, Place, RunLog, RunRow
+from desktop_app.services.import_words import encodable
 from desktop_app.services.session_folder import SessionFolder, create_session
 from desktop_app.telemetry.logs.record import Stamp
 
@@ -93,7 +94,7 @@ class Sessions:
 
     def _create(self, name: str) -> tuple[SessionFolder, ImportDatabase]:
         folder = create_session(
-            self.parent, run_name=f"import {name}", config_toml=_NO_CONFIG, card={}, anchor_wall_s=0.0
+            self.parent, run_name=encodable(f"import {name}"), config_toml=_NO_CONFIG, card={}, anchor_wall_s=0.0
         )
         self._made.append(folder)
         database = ImportDatabase(folder.database_path)
@@ -338,10 +339,10 @@ def _write_facts(
         first = result.cards[0]
         facts["card"] = {"name": first.card.name or first.key, "uuid": first.key, "simulated": False}
     if run is not None:
-        facts["run_name"] = f"import {run.name}"
+        facts["run_name"] = encodable(f"import {run.name}")
     facts["clock_anchor_wall_s"] = anchor
     facts["started_wall_s"] = anchor if anchor is not None else facts["started_wall_s"]
     facts["host"] = {}  # the log does not say on which it was written
-    facts["import"] = said if run is None else {**said, "run": run.name}
+    facts["import"] = said if run is None else {**said, "run": encodable(run.name)}
     facts["ended"] = {"state": RunState.FINISHED.value, "wall_s": time.time()}
     folder.write_facts(facts)

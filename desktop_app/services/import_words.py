@@ -13,6 +13,11 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
 
 
+def encodable(text: str) -> str:
+    """What UTF-8 has no bytes for, such as a file's name in another encoding, is a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def short(name: str) -> str:
     """A name in one piece of a line."""
     name = printable(name)

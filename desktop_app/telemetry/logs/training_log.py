@@ -58,7 +58,8 @@ class TrainingLog:
         found = self._ids.get(name)
         if found is None:
             found = self._ids[name] = len(self.names)
-            self.names.append(name)
+            # JSON can name what UTF-8 has no bytes for.
+            self.names.append(name.encode("utf-8", "replace").decode("utf-8"))
             self.targets.append(target)
         return found
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from desktop_app import cli
 from desktop_app.services import import_files
 from desktop_app.services.import_report import as_text
 from desktop_app.services.log_import import import_logs
@@ -83,3 +85,17 @@ def test_how_many_files_of_a_folder_are_left_out_is_said(tmp_path: Path, monkeyp
     result = import_logs([tmp_path / "logs"], parent=tmp_path / "out")
     assert [run.name for run in result.runs] == ["0.csv", "1.csv", "2.csv"]
     assert f"{tmp_path / 'logs'}: its first 3 files are read, 3 more are left out" in as_text(result)
+
+
+def test_names_that_utf_8_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/loss\xff.jsonl"))
+    try:
+        put(path, '{"step": 1, "loss": 2.5, "\\ud800x": 3}\n')
+    except OSError:
+        pytest.skip("this file system takes only names in UTF-8")
+    for option in ("--json", "--debug"):
+        assert cli.run(["import", str(path), option, "--out", str(tmp_path / "out")]) == 0
+    assert "loss?.jsonl" in capsys.readouterr().out
+    result = import_logs([path], parent=tmp_path / "out")
+    assert list(result.runs[0].scalars) == ["loss", "?x"]
+    assert result.sessions[0].read_facts()["import"]["run"] == "loss?.jsonl"
